@@ -288,8 +288,8 @@ class NumericKind(TabularKind):
         cells = plain(cells)
         beyond, valid = self.beyond(cells, missing)
         absent = missing_mask(cells, missing) | (self.read(cells, ())[1] & ~valid)
-        valid = valid | (self.word_places(cells, missing) >= 0)
-        return {"missing": absent, "clamped": beyond & valid, "unparseable": ~valid & ~absent}
+        no_value = ~valid & ~absent & (self.word_places(cells, missing) < 0)
+        return {"missing": absent, "clamped": beyond & valid, "unparseable": no_value}
 
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""

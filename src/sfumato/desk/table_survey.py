@@ -320,14 +320,12 @@ def _form(text: str) -> str:
 def column_note(survey: ColumnSurvey) -> str:
     """Return the note on a column's odd cells and on values that stand for none; empty without any."""
     odd: dict[str, dict[str, int]] = {}
-    shared = shared_words(survey)
-    for text in (text for text in survey.odd if text not in shared):
+    words = shared_words(survey)
+    for text in (text for text in survey.odd if text not in words):
         odd.setdefault(_form(text), {})[text] = survey.odd[text]
     note = ""
-    if shared:
-        note = (
-            f". Beside them {_shown({w: survey.odd[w] for w in shared})}: values if `atoms: {list(shared)}` lists them"
-        )
+    if words:
+        note = f". Beside them {_shown({w: survey.odd[w] for w in words})}: values if `atoms: {list(words)}` lists them"
     note += "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
         note += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
