@@ -28,7 +28,7 @@ from sfumato.columns.date_forms import DATE_FORMS, DateForm, chosen_form, date_f
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
-from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
+from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth, limits
 from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
@@ -46,13 +46,12 @@ Reason: TypeAlias = Literal["empty", "large"]
 
 _MOST_DECIMALS = 6
 _MISSING, _WHOLE, _DECIMALS, _LARGE = 0, 1, 2, _MOST_DECIMALS + 3
-_PADDED, _CODE, _TEXT = _LARGE + 1, _LARGE + 2, _LARGE + 3
-_DATES = _TEXT + 1
+_PADDED, _CODE, _TEXT, _LIMIT = _LARGE + 1, _LARGE + 2, _LARGE + 3, _LARGE + 4
+_DATES = _LIMIT + 1
 _CELLS = _DATES + len(DATE_FORMS)
 """Missing, whole number, number of 1 to 6 decimals and of more, number beyond the grid, number with leading zeros,
-other code, other text, and every form of dates."""
+other code, other text, limit of numbers such as `<5`, and every form of dates."""
 _SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
-_BESIDE_WORDS = 0.5  # of those that are numbers or texts, and no codes or dates, that have to be numbers
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
 _FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
 _COMPACT = np.array([is_number_form(form) for form in DATE_FORMS])
@@ -101,7 +100,8 @@ def cells_that_parse(column: np.ndarray, written: Written | None = None) -> np.n
     number = np.where(places > 0, _DECIMALS + np.clip(places, 1, _MOST_DECIMALS + 1) - 1, _WHOLE)
     number = np.where(np.isfinite(numbers) & (np.abs(numbers) >= LARGEST), _LARGE, number)
     number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)
-    cells = np.where(is_number, number, np.where(is_code(plain), _CODE, _TEXT))
+    text = np.where(np.isnan(limits(plain)), _TEXT, _LIMIT)
+    cells = np.where(is_number, number, np.where(is_code(plain), _CODE, text))
     dates = date_forms(texts)
     cells = np.where(dates >= 0, _DATES + dates, cells)
     absent = np.array([text is None for text in column], dtype=bool) | is_zero_date(texts)
@@ -164,11 +164,12 @@ class _ColumnCounts:
             return Open(kind="datetime", format=form.own_format, resolution=form.resolution)
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
-        others, dates = self.texts, self.standing(self.dates[~_COMPACT], _AMONG_MANY)
+        around = min(max(float(self.counts[_LIMIT]), 0.0), self.numbers)
+        others = self.texts - around + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
         # numbers stand out, which many cells of noise together do not
         has_numbers = max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
-        some = self.numbers >= max(_SHARE * (self.numbers + dates), _BESIDE_WORDS * (self.numbers + others + dates))
-        if not has_numbers or not some or coded:
+        measured = self.numbers + around
+        if not has_numbers or measured < _SHARE * (measured + others) or coded:
             return Open(kind="categorical")
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
         return Open(kind="integer" if self.fraction <= few else "continuous")
@@ -176,7 +177,8 @@ class _ColumnCounts:
     @property
     def is_coded(self) -> bool:
         """Whether more cells are numbers, codes and dates than words."""
-        return self.counts[_WHOLE:_TEXT].sum() + self.standing(self.dates, _AMONG_MANY) > self.counts[_TEXT]
+        texts = self.counts[_TEXT] + self.counts[_LIMIT]
+        return self.counts[_WHOLE:_TEXT].sum() + self.standing(self.dates, _AMONG_MANY) > texts
 
     def reason(self) -> Reason | None:
         """The reason to leave a column out, or to make labels of it; None without."""
@@ -195,9 +197,9 @@ def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]
 def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     """Return the kind of each column by its noisy counts. Free.
 
-    Dates if nine in ten present cells have forms that one column may mix. Numbers if half are, and words such as `<5`
-    or `unknown` the others, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53,
-    which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
+    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, or limits of
+    numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond
+    2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
     numbers whose name says that they name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves
     people out.
     """

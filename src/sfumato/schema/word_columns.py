@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,7 @@ class WordColumn:
         """The kinds of the two columns in its place."""
         return {self.name: self.kind.wordless, self.column: self.labels}
 
-    def split(self, cells: np.ndarray | Values) -> dict[str, np.ndarray | Values]:
+    def split(self, cells: np.ndarray | Values) -> dict[str, Any]:
         """Return coded cells, shape (n,), as the two columns, each cell by itself: values, missing of words; words."""
         if isinstance(cells, Values):
             words = np.full(len(cells), -1) if cells.words is None else cells.words
