@@ -2618,7 +2618,7 @@ BUGS = [
         "        return np.where(places >= 0, FIRST_WORD + places, codes)\n",
         "        places = np.where(places >= 0, places.max(initial=-1), -1)\n"
         "        return np.where(places >= 0, FIRST_WORD + places, codes)\n",
-        "tests/columns/test_atoms.py -k alone",
+        "tests/columns/test_words_beside.py -k alone",
     ),
     PlantedBug(
         "discovery: of a unit all rows are read with the noise of one",

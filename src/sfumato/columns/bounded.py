@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.atoms import FIRST_WORD, label_kind, listed_atoms, with_words
 from sfumato.columns.cells import is_text, missing_mask, plain, values_of
 from sfumato.columns.facts import shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
-from sfumato.columns.steps import Steps
 from sfumato.columns.storage import as_dictionary, number_fault, type_words
+from sfumato.columns.value_steps import Steps
+from sfumato.columns.words_beside import FIRST_WORD, label_kind, listed_atoms, with_words
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
 _LARGEST = 2.0**_LAST

@@ -55,11 +55,10 @@ _MOST_SHOWN = 5
 _LONGEST = 30
 _MOST_WORDS = 20  # of odd cells that a draft takes for missing
 _ODD_FORMS = {
-    "limit": "no numbers, so read as missing. To keep a limit, write its number in a copy of the data (it is clamped "
-    "to the bounds), or declare kind: categorical with `other`",
+    "limit": "values of their own where `atoms` lists them, else read as missing",
     "marked": "no plain numbers, so read as missing. To keep them, take the mark out",
     "infinite": "clamped to the nearest bound",
-    "word": "read as missing. Words that many rows share may stand under `atoms` instead of `missing`",
+    "word": "read as missing; `atoms` in place of `missing` makes values of them",
 }
 _OFTEN, _FEW_ATOMS = 10, 12  # rows of a word beside numbers, and such words, that a draft proposes
 
@@ -150,7 +149,7 @@ def _reader(source: Source, decimal: str | None) -> Reader:
 
 def as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
     """Return a kind of numbers with the form in which they were found, and with words beside them."""
-    if isinstance(kind, Integer | Continuous) and (words := shared_words(survey)):
+    if isinstance(kind, Integer | Continuous) and (words := _atoms(survey)):
         kind = dataclasses.replace(kind, written=survey.written, atoms=words)
     if survey.written is None:
         return kind
@@ -302,11 +301,8 @@ def missing_texts(survey: ColumnSurvey) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys([*usual, *own] if survey.has_blanks else [*own, *usual]))
 
 
-def shared_words(survey: ColumnSurvey) -> tuple[str, ...]:
-    """Return words beside the numbers of a column that many rows share, the commonest first, if they are few.
-
-    None is among the texts that a draft takes for missing.
-    """
+def _atoms(survey: ColumnSurvey) -> tuple[str, ...]:
+    """Return limits and marked numbers that many rows share, the commonest first, if they are few."""
     words = tuple(w for w, n in survey.odd.items() if n >= _OFTEN and _form(w) in ("limit", "marked"))
     return words if survey.is_number and is_text(survey.storage) and len(words) <= _FEW_ATOMS else ()
 
@@ -320,13 +316,9 @@ def _form(text: str) -> str:
 def column_note(survey: ColumnSurvey) -> str:
     """Return the note on a column's odd cells and on values that stand for none; empty without any."""
     odd: dict[str, dict[str, int]] = {}
-    words = shared_words(survey)
-    for text in (text for text in survey.odd if text not in words):
-        odd.setdefault(_form(text), {})[text] = survey.odd[text]
-    note = ""
-    if words:
-        note = f". Beside them {_shown({w: survey.odd[w] for w in words})}: values if `atoms: {list(words)}` lists them"
-    note += "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
+    for text, count in survey.odd.items():
+        odd.setdefault(_form(text), {})[text] = count
+    note = "".join(f". Beside them {_shown(odd[form])}: {fate}" for form, fate in _ODD_FORMS.items() if form in odd)
     if survey.is_number and survey.text is not None and survey.text.numbers.is_either(survey.written):
         note += ". A point or a comma before three digits may part thousands or be decimal: see `written`"
     if _holds_durations(survey):

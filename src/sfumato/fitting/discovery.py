@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.atoms import MOST_ATOMS, no_word
 from sfumato.columns.bounded import (
     BEYOND,
     MIDDLE_YEAR,
@@ -35,6 +34,7 @@ from sfumato.columns.numbers import MOST_LISTED, are_apart
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
 from sfumato.columns.text_forms import MISSING_MARKS, floats, is_code
+from sfumato.columns.words_beside import MOST_ATOMS, no_word
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (

@@ -33,7 +33,7 @@ from sfumato.lenses.lens import Around, Lens, Sampler, UnitSampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
-from sfumato.lenses.words import WordsLens
+from sfumato.lenses.word_rows import WordsLens
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import readable_weight_kind, weight_kind
 

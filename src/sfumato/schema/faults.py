@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sfumato.columns.atoms import no_word
 from sfumato.columns.cells import valid_text
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
+from sfumato.columns.words_beside import no_word
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion

@@ -13,10 +13,10 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 
-from sfumato.columns.atoms import FIRST_WORD, label_kind
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.levels import Categorical
+from sfumato.columns.words_beside import FIRST_WORD, label_kind
 from sfumato.schema.schema_facts import SchemaFacts
 
 

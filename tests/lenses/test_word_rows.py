@@ -10,7 +10,7 @@ from sfumato.columns.bounded import Values
 from sfumato.io.sources import open_source
 from sfumato.lenses.chain import lenses_of, plain_schema
 from sfumato.lenses.lens import Around
-from sfumato.lenses.words import WordRows
+from sfumato.lenses.word_rows import WordRows
 from sfumato.records.private import PrivateData
 
 CELLS = ["<5", "12", "no", None, "x", "250", "-7", "<5 ", "", "1e400", "nan", "<5.0", "\x00", "é", "NA", "0"]

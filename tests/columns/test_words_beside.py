@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 
 from sfumato.columns import Continuous, DateTime, Integer
-from sfumato.columns.atoms import FIRST_WORD, MOST_ATOMS
 from sfumato.columns.bounded import Values
 from sfumato.columns.open import Open
+from sfumato.columns.words_beside import FIRST_WORD, MOST_ATOMS
 from sfumato.columns.written import Written
 from sfumato.errors import ConfigError, SchemaError
 
