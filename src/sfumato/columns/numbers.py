@@ -50,6 +50,8 @@ class Integer(WholeKind):
         Traceback (most recent call last):
             ...
         sfumato.errors.SchemaError: Expected lower <= upper, got lower=120, upper=0. Swap them.
+        >>> Integer(lower=0, upper=10, atoms=("<5", 0)).code(pa.array(["7", "<5"]), missing=())
+        array([0.7, 2. ])
     """
 
     name: ClassVar[str] = "integer"

@@ -60,13 +60,23 @@ def listed_atoms(atoms: object, faults: list[str]) -> tuple[object, ...]:
 
 
 def no_word(words: tuple[str, ...], missing: Collection[str]) -> str | None:
-    """Return the first word that stands for no value; None if none does."""
+    """Return the first word that stands for no value; None if none does.
+
+    Example:
+        >>> no_word(("<5", "?"), ["", "?"])
+        '?'
+    """
     tokens = are_tokens(pa.array(words, pa.string()), tuple(missing)).to_pylist() if words and missing else ()
     return next((word for word, is_token in zip(words, tokens, strict=False) if is_token), None)
 
 
 def with_words(cells: pa.Array, places: np.ndarray, words: tuple[str, ...]) -> pa.Array:
-    """Return text cells, those of a place from 0 on as the word of it, shape (n,)."""
+    """Return text cells, those of a place from 0 on as the word of it, shape (n,).
+
+    Example:
+        >>> with_words(pa.array(["7", None]), np.array([-1, 0]), ("<5",)).to_pylist()
+        ['7', '<5']
+    """
     some = pa.array(places >= 0)
     texts = pa.array(words, pa.string()).take(pa.array(places[places >= 0]))
     own = plain(cells)  # Arrow puts nothing into a view

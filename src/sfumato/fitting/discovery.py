@@ -101,7 +101,7 @@ def kinds_of_counts(
         else:
             numbers, beside = _parted(noisy.words.get(name, {}))
             words = sum(beside.values())
-            nullable |= name in counts.beside and (texts or {}).get(name, 0.0) > words + PRESENT * std
+            nullable |= name in counts.beside and (texts or {}).get(name, 0.0) > words
             whole, size = kind != "continuous", n - float(part[-1]) - words
             edges, columns = open_edges(kind), len(counts.kinds)
             counted = NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size)

@@ -223,8 +223,11 @@ def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
 
 
 def texts_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
-    """Return how many cells of each column are neither numbers nor dates, less what noise may have added. Free."""
-    return {name: counts.texts for name, counts in _columns(noisy, columns).items()}
+    """Return how many cells of each column are texts, and no codes, less what noise may have added. Free."""
+    most = PRESENT * noisy.noise_std * math.sqrt(2)
+    return {
+        name: float(counts[[_TEXT, _LIMIT]].sum()) - most for name, counts in zip(columns, noisy.value, strict=True)
+    }
 
 
 def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:

@@ -46,7 +46,13 @@ class WordColumn:
         return {self.name: self.kind.wordless, self.column: self.labels}
 
     def split(self, cells: np.ndarray | Values) -> dict[str, Any]:
-        """Return coded cells, shape (n,), as the two columns, each cell by itself: values, missing of words; words."""
+        """Return coded cells, shape (n,), as the two columns, each cell by itself: values, missing of words; words.
+
+        Example:
+            >>> from sfumato.columns import Integer
+            >>> WordColumn("n", Integer(lower=0, upper=9, atoms=("<5",)), "w").split(np.array([0.5, 2.0]))
+            {'n': array([0.5, nan]), 'w': array([1, 0], dtype=int32)}
+        """
         if isinstance(cells, Values):
             words = np.full(len(cells), -1) if cells.words is None else cells.words
             numbers: np.ndarray | Values = Values(cells.values, cells.absent)
