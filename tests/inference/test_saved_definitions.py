@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sfumato import load
-from sfumato.columns.value_steps import Steps
+from sfumato.columns.bounded import Steps
 from sfumato.errors import ReleaseError
 from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.schema.grid import ColumnGrid, Grid

@@ -8,6 +8,7 @@ octaves [2^e, 2^(e+1)) from 2^-20 to 2^53, each cut into four; of dates, years.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +19,9 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.columns.cells import is_text, missing_mask, plain, values_of
-from sfumato.columns.facts import shown
+from sfumato.columns.facts import as_fraction, shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.columns.storage import as_dictionary, number_fault, type_words
-from sfumato.columns.value_steps import Steps
 from sfumato.columns.words_beside import FIRST_WORD, label_kind, listed_atoms, with_words
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
@@ -37,6 +37,8 @@ MIDDLE_YEAR = 2000  # of the grid of years, which has as many cells as that of n
 OPEN_COUNTS = "counts of the open column "
 OPEN_UNITS = "number of units whose open columns were counted"
 """Under which a release holds a noisy number of units, where of each one row was counted."""
+_CONTINUUM = 2**40  # steps between bounds without a resolution
+_MOST_STEPS = 2**51  # a code times this many steps still rounds to the right one in float64
 
 
 def counts_name(column: str) -> str:
@@ -91,6 +93,73 @@ def year_cells(years: np.ndarray) -> np.ndarray:
     place = np.where(known, years, 0) - MIDDLE_YEAR + SIDE
     place = np.where((place < 0) | (place >= N_CELLS), BEYOND, place)
     return np.where(known, place, MISSING).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Steps 0 to `last`: step = code · scale − offset.
+
+    Attributes:
+        last: the last step, at most 2^51; a finer resolution is coarsened.
+        scale: steps between the bounds; more than `last` if the bounds are no multiples of the resolution.
+        offset: steps from the lower bound to step 0, in [0, 1).
+    """
+
+    last: int
+    scale: float
+    offset: float
+
+    @classmethod
+    def whole(cls, last: int) -> Steps:
+        """Return the steps between bounds that are steps themselves."""
+        last = min(last, _MOST_STEPS)
+        return cls(last, float(last), 0.0)
+
+    @classmethod
+    def between(cls, lower: float, upper: float, resolution: float | None) -> Steps:
+        """Return the multiples of a resolution between two bounds; without one, very many steps."""
+        if resolution is None or lower == upper:
+            return cls.whole(_CONTINUUM if upper > lower else 0)
+        step = as_fraction(resolution)
+        low, high = as_fraction(lower) / step, as_fraction(upper) / step
+        first = math.ceil(low)
+        last = math.floor(high) - first
+        return cls.whole(last) if last > _MOST_STEPS else cls(last, float(high - low), float(first - low))
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return np.clip(np.rint(codes * self.scale - self.offset), 0, self.last).astype(np.int64)
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step."""
+        return np.minimum((steps + self.offset) / (self.scale or 1.0), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSteps(Steps):
+    """A step for each of some values, however far apart these are.
+
+    Attributes:
+        places: their codes, ascending.
+    """
+
+    places: tuple[float, ...]
+
+    def at(self, codes: np.ndarray) -> np.ndarray:
+        """Return the step nearest to each code in [0, 1], int64."""
+        return nearest(np.array(self.places), np.asarray(codes))
+
+    def codes(self, steps: np.ndarray) -> np.ndarray:
+        """Return the code of each step, and between two of them what lies between their codes."""
+        return np.interp(steps, np.arange(len(self.places)), self.places)
+
+
+def nearest(values: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return the place of the value nearest to each number, of some in ascending order; of two as near the larger."""
+    if values.size == 1:
+        return np.zeros(np.shape(numbers), dtype=np.int64)
+    above = np.clip(np.searchsorted(values, numbers), 1, values.size - 1)
+    return above - (numbers - values[above - 1] < values[above] - numbers)
 
 
 @final
@@ -161,20 +230,15 @@ class NumericKind(TabularKind):
     def _settle_atoms(self, atoms: object) -> None:
         """Check what is declared of single values and words, once all other facts are settled."""
         faults: list[str] = []
-        values = listed_atoms(atoms, faults)
-        settle(self, atoms=() if faults else values)
-        read = self.read(pa.array(self.words, pa.string()), ())[1]
-        if read.any():
-            faults.append(
-                f"Expected words among atoms that are no values of the column, got {self.words[int(read.argmax())]!r}. "
-                "Take it out, or write a number without quotes."
-            )
-        singles = [self._given_code("each of atoms", value, faults)[1][0].item() for value in self.single_values]
-        if len(set(singles)) < len(singles) and not faults:
-            faults.append("Expected each of atoms once, got a value twice. Remove one.")
+        settle(self, atoms=())  # a kind has to have a hash
+        values = listed_atoms(
+            atoms,
+            lambda words: self.read(pa.array(words, pa.string()), ())[1],
+            lambda value: self._given_code("each of atoms", value, faults)[1][0].item(),
+            faults,
+        )
         refuse(faults)
-        left = iter(singles)
-        settle(self, atoms=tuple(value if isinstance(value, str) else next(left) for value in values))
+        settle(self, atoms=values)
 
     @property
     def zero_code(self) -> float | None:

@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.bounded import NumericKind, WholeKind
+from sfumato.columns.bounded import ListedSteps, NumericKind, Steps, WholeKind, nearest
 from sfumato.columns.cells import read_floats, read_integers
 from sfumato.columns.facts import as_fraction, check_order, decimals_of, flag, real_number, shown, whole_number
 from sfumato.columns.kind import refuse, settle
 from sfumato.columns.storage import store_float, store_integer
-from sfumato.columns.value_steps import ListedSteps, Steps, nearest
 from sfumato.columns.written import Written
 
 _WIDEST_INTEGER = 2**62  # a span and its codes then stay inside int64

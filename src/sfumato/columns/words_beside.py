@@ -11,8 +11,9 @@ on the text of that cell alone: as labels, words are the same where their canoni
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,28 +36,42 @@ def label_kind(words: tuple[str, ...]) -> Categorical:
     return Categorical(categories=words, nullable=True)
 
 
-def listed_atoms(atoms: object, faults: list[str]) -> tuple[object, ...]:
-    """Return the atoms of a list, texts stripped, or note what is wrong with it.
+def listed_atoms(
+    atoms: object,
+    is_value: Callable[[Sequence[str]], np.ndarray],
+    value_of: Callable[[object], float],
+    faults: list[str],
+) -> tuple[str | float, ...]:
+    """Return the words and the values of a list, or note what is wrong with it.
 
-    Example:
-        >>> listed_atoms(["<5 ", 0], [])
-        ('<5', 0)
+    Args:
+        atoms: the list.
+        is_value: which texts are values of the column.
+        value_of: a number as the column has it, or notes why it has none.
+        faults: gets a sentence for every fault.
     """
     if isinstance(atoms, str | bytes | set | frozenset) or not isinstance(atoms, Iterable):
         faults.append(f"Expected atoms to be a list of words and numbers, got {shown(atoms)}.")
         return ()
-    values = tuple(label_text("a word", atom, faults) if isinstance(atom, str) else atom for atom in atoms)
+    values: list[Any] = [label_text("a word", a, faults) if isinstance(a, str) else value_of(a) for a in atoms]
+    words = tuple(value for value in values if isinstance(value, str))
     if len(values) > MOST_ATOMS:
         faults.append(f"Expected at most {MOST_ATOMS} atoms, got {len(values)}. List those that many rows share.")
-    if "" in values:
+    if "" in words:
         faults.append("Expected atoms to be words and numbers, got an empty text. List it under missing.")
-    if not faults:
-        words = tuple(value for value in values if isinstance(value, str))
-        try:
-            label_kind(words or ("a word",))
-        except SchemaError as error:
-            faults.append(f"Of the words among atoms: {error}")
-    return values
+    if len(set(values)) < len(values):
+        faults.append("Expected each of atoms once, got one twice. Remove it.")
+    value = next((word for word, own in zip(words, is_value(words), strict=True) if own), None)
+    if value is not None:
+        faults.append(
+            f"Expected words among atoms that are no values of the column, got {value!r}. Take it out, or write a "
+            "number without quotes."
+        )
+    try:
+        label_kind(words if words and not faults else ("a word",))
+    except SchemaError as error:
+        faults.append(f"Of the words among atoms: {error}")
+    return tuple(values)
 
 
 def no_word(words: tuple[str, ...], missing: Collection[str]) -> str | None:

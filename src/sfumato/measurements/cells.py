@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.columns.bounded import Steps
 from sfumato.columns.kinds import NumericKind, TabularKind
-from sfumato.columns.value_steps import Steps
 from sfumato.schema.grid import ColumnGrid, cell_of
 
 ALL_ROWS = ""

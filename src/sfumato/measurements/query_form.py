@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from sfumato.columns.bounded import ListedSteps, Steps
 from sfumato.columns.numbers import MOST_LISTED
 from sfumato.columns.sets import ItemSet
-from sfumato.columns.value_steps import ListedSteps, Steps
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
 from sfumato.measurements.queries import LARGEST, CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
