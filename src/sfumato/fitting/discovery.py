@@ -130,8 +130,9 @@ def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], sch
     assert isinstance(kind, Integer | Continuous)
     words = _parted(published)[1]
     marks = (*MISSING_MARKS, *schema.missing_of.get(name, schema.missing))
-    atoms = [word for word in sorted(words, key=lambda word: -words[word]) if no_word((word,), marks) is None]
-    if word_name(name) in {*schema.columns, *itemised(schema)}:
+    texts = dict.fromkeys(word.strip() for word in sorted(words, key=lambda word: -words[word]))
+    atoms = [word for word in texts if word and no_word((word,), marks) is None]
+    if word_name(name) in {*schema.columns, *itemised(schema)} or kind.read(pa.array(atoms, pa.string()), ())[1].any():
         atoms = []
     return replace(kind, atoms=tuple(atoms[:MOST_ATOMS]), nullable=kind.nullable or len(atoms) < len(words))
 
