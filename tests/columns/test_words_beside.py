@@ -100,9 +100,12 @@ def test_a_word_may_be_given():
         ({"<5"}, "to be a list of words"),
         ([""], "empty text"),
         (["a", "a"], "got one twice"),
-        (["a 1.0", "2.0 x", "1e3", "x"], "no values of the column, got '1e3'"),
-        (["true"], "no values of the column, got 'true'"),
-        (["2.50", "x"], "no values of the column"),
+        (["a 1.0", "2.0 x", "1e3", "x"], "length of time, got '1e3'"),
+        (["2021-01-01"], "read as no number, date"),
+        (["08:15:00"], "read as no number, date"),
+        (["2 days"], "read as no number, date"),
+        (["true"], "length of time, got 'true'"),
+        (["2.50", "x"], "read as no number"),
         ([101], "<= 100"),
         ([1.5], "whole number"),
         ([None], "whole number"),
@@ -118,9 +121,9 @@ def test_what_is_no_list_of_atoms(atoms, message):
 def test_words_of_other_kinds():
     with pytest.raises(SchemaError, match="multiple of"):
         Continuous(lower=0, upper=1, resolution=0.1, atoms=[0.25])
-    with pytest.raises(SchemaError, match="no values of the column"):
+    with pytest.raises(SchemaError, match="read as no number"):
         Continuous(lower=0, upper=9, written=Written(decimal=","), atoms=["1,5"])
-    with pytest.raises(SchemaError, match="no values of the column"):
+    with pytest.raises(SchemaError, match="read as no number"):
         DateTime(lower="2020-01-01", upper="2020-12-31", atoms=["2021-01-01"])
     assert Open(kind="integer", atoms=["<5"]).to_dict()["atoms"] == ["<5"]
     for kind, atoms in (("unknown", ["<5"]), ("integer", ["7"]), ("integer", [7])):

@@ -61,6 +61,12 @@ def test_texts_for_no_value_are_missing():
     assert (found["x"].atoms, found["x"].nullable) == (("<5",), True)
 
 
+def test_dates_beside_numbers_are_missing():
+    """Other types than text hold them: one cell more may turn all of them into text."""
+    found = kinds({"x": cells(AGES, **{"2021-01-01": 4, "<5": 4}), "n": AGES})
+    assert (found["x"].atoms, found["x"].nullable) == (("<5",), True)
+
+
 def test_codes_and_more_words_than_numbers_stay_labels():
     few = [i % 9 for i in range(N)]
     found = kinds({"codes": cells(few, V57=20), "words": cells(few, few=10, many=10), "n": AGES})

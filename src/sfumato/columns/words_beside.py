@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.columns.cells import are_tokens, plain
+from sfumato.columns.date_forms import date_forms
 from sfumato.columns.facts import label_text, shown
 from sfumato.columns.levels import Categorical
 from sfumato.columns.storage import from_text
+from sfumato.columns.text_forms import floats, is_duration
 from sfumato.errors import SchemaError
 
 MOST_ATOMS = 100
@@ -61,17 +63,28 @@ def listed_atoms(
         faults.append("Expected atoms to be words and numbers, got an empty text. List it under missing.")
     if len(set(values)) < len(values):
         faults.append("Expected each of atoms once, got one twice. Remove it.")
-    value = next((word for word, own in zip(words, is_value(words), strict=True) if own), None)
+    value = next((word for word, own in zip(words, is_value(words) | ~are_words(words), strict=True) if own), None)
     if value is not None:
         faults.append(
-            f"Expected words among atoms that are no values of the column, got {value!r}. Take it out, or write a "
-            "number without quotes."
+            f"Expected words among atoms that read as no number, date or length of time, got {value!r}. Take it out, or "
+            "write a number without quotes."
         )
     try:
         label_kind(words if words and not faults else ("a word",))
     except SchemaError as error:
         faults.append(f"Of the words among atoms: {error}")
     return tuple(values)
+
+
+def are_words(texts: Sequence[str]) -> np.ndarray:
+    """Return which texts are no numbers, dates or lengths of time, which other types than text hold too, shape (n,).
+
+    Example:
+        >>> are_words(["<5", "12", "2021-01-01", "2 days"]).tolist()
+        [True, False, False, False]
+    """
+    cells = pa.array(texts, pa.string())
+    return np.isnan(floats(cells)) & (date_forms(cells) < 0) & ~is_duration(cells)
 
 
 def no_word(words: tuple[str, ...], missing: Collection[str]) -> str | None:

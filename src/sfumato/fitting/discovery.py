@@ -34,7 +34,7 @@ from sfumato.columns.numbers import MOST_LISTED, are_apart
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
 from sfumato.columns.text_forms import MISSING_MARKS, floats, is_code
-from sfumato.columns.words_beside import MOST_ATOMS, no_word
+from sfumato.columns.words_beside import MOST_ATOMS, are_words, no_word
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (
@@ -131,7 +131,7 @@ def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], sch
     words = _parted(published)[1]
     marks = (*MISSING_MARKS, *schema.missing_of.get(name, schema.missing))
     texts = dict.fromkeys(word.strip() for word in sorted(words, key=lambda word: -words[word]))
-    atoms = [word for word in texts if word and no_word((word,), marks) is None]
+    atoms = [word for word in texts if word and no_word((word,), marks) is None and are_words([word])[0]]
     if word_name(name) in {*schema.columns, *itemised(schema)} or kind.read(pa.array(atoms, pa.string()), ())[1].any():
         atoms = []
     return replace(kind, atoms=tuple(atoms[:MOST_ATOMS]), nullable=kind.nullable or len(atoms) < len(words))
