@@ -201,12 +201,17 @@ class CombinedRelease:
 
     def _nullable(self, column: object) -> bool:
         require_name(column=column)
-        return bool(getattr(self.schema.columns.get(str(column)), "nullable", False))
+        kind = self.schema.columns.get(str(column))
+        return bool(getattr(getattr(kind, "wordless", kind), "nullable", False))
 
     def _present(self, column: str, target: str) -> list[float | Estimate]:
         """Return how many rows of each part have a value."""
         if not self._nullable(column):
             return list(self._rows)
+        if column in (words := self.schema.word_columns):  # what is neither a number nor a word is missing
+            values = {column: (words[column].kind.lower, None)}
+            shares = self._each(lambda part: part.share(values, target=target))
+            return [times(share, n) for share, n in zip(shares, self._rows, strict=True)]
         absent = self._each(lambda part: part.missing(column, target=target))
         return [_present(share, n) for share, n in zip(absent, self._rows, strict=True)]
 

@@ -238,9 +238,8 @@ BUGS = [
     PlantedBug(
         "discovery: bounds are read off the records before they are counted",
         "fitting/domain_counts.py",
-        "                part += np.bincount(cells_of(column), minlength=MISSING + 1)\n",
-        "                column = column - np.nanmin(column, initial=0.0)\n"
-        "                part += np.bincount(cells_of(column), minlength=MISSING + 1)\n",
+        "                cells = cells_of(column)\n",
+        "                column = column - np.nanmin(column, initial=0.0)\n                cells = cells_of(column)\n",
         "tests/mechanisms/test_queries.py tests/fitting/test_discovery.py",
     ),
     PlantedBug(
@@ -2584,6 +2583,28 @@ BUGS = [
         "columns=len(unlisted)",
         "columns=max(len(tally.words), 1)",
         "tests/mechanisms/test_unlisted_words.py -k single",
+    ),
+    PlantedBug(
+        "discovery: a word beside numbers counts as a missing cell, too",
+        "fitting/domain_counts.py",
+        "                    cells = cells[words.is_null().to_numpy(zero_copy_only=False)]\n",
+        "",
+        "tests/mechanisms/test_queries.py -k beside",
+    ),
+    PlantedBug(
+        "discovery: the threshold of words forgets those beside numbers",
+        "mechanisms/unlisted_words.py",
+        "columns=len(unlisted)",
+        "columns=max(len(tally.words) - 1, 1)",
+        "tests/mechanisms/test_unlisted_words.py -k beside",
+    ),
+    PlantedBug(
+        "words: whether a cell is a word follows from the other cells",
+        "columns/bounded.py",
+        "        return np.where(places >= 0, FIRST_WORD + places, codes)\n",
+        "        places = np.where(places >= 0, places.max(initial=-1), -1)\n"
+        "        return np.where(places >= 0, FIRST_WORD + places, codes)\n",
+        "tests/columns/test_words_beside.py -k alone",
     ),
     PlantedBug(
         "discovery: of a unit all rows are read with the noise of one",

@@ -57,6 +57,24 @@ def test_odd_cells_leave_numbers_numbers(odd, every):
     assert _draft(_with(AGES, odd, every), exact=False).schema.columns["x"] == Open(kind="integer")
 
 
+def test_limits_that_many_rows_share_are_values():
+    values = [
+        "<5" if i % 10 == 0 else "90+" if i % 60 == 1 else ">100" if i < 30 else age for i, age in enumerate(AGES)
+    ]
+    draft = _draft(values)
+    assert draft.schema.columns["x"].atoms == ("<5", ">100", "90+")
+    assert "values of their own where `atoms` lists them" in draft.to_yaml()
+    assert "atoms: [<5, '>100', 90+]" in draft.to_yaml()
+    assert not validate(open_source(pa.table({"x": values, "flag": [True, False] * (N // 2)})), draft.schema)
+    assert _draft(values, exact=False).schema.columns["x"] == Open(kind="integer")
+    rare = ["<5" if i < 9 else age for i, age in enumerate(AGES)]
+    assert not _draft(rare).schema.columns["x"].atoms
+    many = [f"<{i % 14 + 1}" if i % 3 == 0 else age for i, age in enumerate(AGES)]
+    assert not _draft(many).schema.columns["x"].atoms
+    dates = _draft([f"<{i % 3}" if i % 9 == 0 else str(day) for i, day in enumerate(DAYS)])
+    assert not dates.schema.columns["x"].atoms
+
+
 @pytest.mark.parametrize("form", ["~{}", "ca. {}", "{}*", "{} H"])
 def test_marked_numbers_leave_numbers_numbers(form):
     draft = _draft([form.format(age) if i % 10 == 0 else age for i, age in enumerate(AGES)])

@@ -619,7 +619,9 @@ class DenseTally:
     def add(self, total, rows):
         tally = self.counts.zero()
         self.counts.add(tally, rows)
-        of = dict(tally.words) | {n: dict(zip(c, c.values(), strict=True)) for n, c in tally.numbers.items()}
+        of = {name: dict(words) for name, words in tally.words.items()}
+        for name, numbers in tally.numbers.items():
+            of[name] = of.get(name, {}) | dict(zip(numbers, numbers.values(), strict=True))
         assert of.keys() == self.words.keys()
         assert all(set(of[name]) <= set(words) for name, words in self.words.items())
         total += np.concatenate(
@@ -650,6 +652,16 @@ def open_rows(n: int, seed: int = 0):
     ]
 
 
+def with_words(rows):
+    """Records with words beside two columns of numbers: where there is no number, one that is missing, or a word."""
+    words, more = [None, "<5", " unknown", ""], []
+    for i, row in enumerate(rows):
+        cells = {name: words[(i + k) % len(words)] for k, name in enumerate(("age", "share"))}
+        none = {name: np.array([np.nan]) for name, word in cells.items() if word}
+        more.append(row | none | {f"{name}'": np.array([word], dtype=object) for name, word in cells.items()})
+    return more
+
+
 OPEN_KINDS: dict[str, OpenKind] = {
     "age": "integer",
     "city": "categorical",
@@ -663,7 +675,11 @@ def _discovery_cases() -> list[StatisticCase]:
     counts, counted = DomainCounts(OPEN_KINDS), DomainCounts(OPEN_KINDS, with_records=True)
     single = DomainCounts(OPEN_KINDS, single=frozenset({"share"}))
     numbers = ("0.0", repr(1 / 3), "1.5", "1e+300")
+    beside = DomainCounts(OPEN_KINDS, single=frozenset({"share"}), beside={"age": "age'", "share": "share'"})
+    listed = {"city": ("a", "b"), "age": ("<5", "unknown"), "share": ("<5", "unknown", *numbers)}
     return [
+        # a word is one 1 in the place of a missing cell
+        StatisticCase("open columns, words beside numbers", DenseTally(beside, listed), with_words(open_rows(20))),
         # of a number that is missing there is one 1, and not two
         StatisticCase(
             "open columns, single numbers", DenseTally(single, {"city": ("a", "b"), "share": numbers}), open_rows(20)

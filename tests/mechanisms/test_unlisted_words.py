@@ -73,6 +73,23 @@ def test_single_numbers_are_words_too():
         assert abs(noisy.words["share"][word] - count) < 5 * noisy.listed.noise_std
 
 
+def test_words_beside_numbers_are_words_too():
+    """As often as a lone word of a column of labels, in the place of a missing cell; single numbers are beside them."""
+    kinds = {"city": "categorical", "share": "continuous"}
+    counts = DomainCounts(kinds, single=frozenset({"share"}), beside={"share": "words"})
+    assert counts.norm_bound == pytest.approx(3**0.5)
+    runs, p = 20_000, 0.05
+    rows = {"city": np.array(["x"] * (runs + 900), dtype=object)}
+    rows["words"] = np.array(["<5"] * 500 + [" <5"] * 100 + [None] * 300 + [f"w{i}" for i in range(runs)], dtype=object)
+    rows["share"] = np.where([word is None for word in rows["words"]], 0.25, np.nan)
+    noisy = release(counts, rows, SeededNoise(1), ledger(extra_delta=p))
+    assert stats.binomtest(len(noisy.words["share"]) - 2, runs, p / 2).pvalue > 1e-6
+    assert stats.binomtest(len(noisy.words["share"]) - 2, runs, p).pvalue < 1e-6
+    for word, count in (("<5", 600), ("0.25", 300)):
+        assert abs(noisy.words["share"][word] - count) < 5 * noisy.listed.noise_std
+    assert abs(noisy.listed.value[-1]) < 5 * noisy.listed.noise_std, "no word is a missing cell"
+
+
 def test_numbers_are_counted_in_any_pieces():
     rng = np.random.default_rng(0)
     numbers = rng.integers(0, 50_000, 300_000) / 7

@@ -323,3 +323,36 @@ def test_no_type_refuses_a_kind_that_was_found(name, kind):
     [rows] = list(opened.read_as({"x": kind}).coded())
     assert len(rows["x"]) == 2
     assert (rows["x"].dtype.kind == "f") == (kind.kind != "categorical")
+
+
+BESIDE = {
+    "texts": (pa.array(["3", "<5", None, "NA", " <5 ", "4.5", ""]), [None, "<5", None, None, "<5", None, ""]),
+    "dictionary": (pa.array(["3", "<5", None, "<5"]).dictionary_encode(), [None, "<5", None, "<5"]),
+    "views": (pa.array(["3", "<5", None], pa.string_view()), [None, "<5", None]),
+    "bytes": (pa.array([b"3", b"<5", b"\xe9", None]), [None, "<5", "é", None]),
+    "numbers": (pa.array([3, None, 5]), [None, None, None]),
+    "fractions": (pa.array([3.5, None, np.nan, np.inf]), [None, None, None, None]),
+    "truth": (pa.array([True, None]), [None, None]),
+    "days": (pa.array([date(2021, 7, 16), None]), ["2021-07-16", None]),
+    "lists": (pa.array([[1], None]), [None, None]),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_words_beside_numbers_come_with_them_each_cell_by_itself(name):
+    cells, words = BESIDE[name]
+    schema = Schema(columns={"x": Open()}, rows=2, missing=("", "NA"))
+
+    def read(some):
+        opened = OpenData(open_source(pa.table({"x": some})), schema)
+        [rows] = list(opened.read_as({"x": Open(kind="continuous")}, {"x": "y"}).coded())
+        return rows
+
+    rows = read(cells)
+    expected = [None if word == "" else word for word in words]
+    assert [None if word is None else word.strip() or None for word in rows["y"]] == expected
+    assert all(word is None for word in rows["y"][~np.isnan(rows["x"])])
+    for i in range(len(cells)):
+        alone = read(cells.slice(i, 1))
+        np.testing.assert_array_equal(alone["x"], rows["x"][i : i + 1])
+        assert alone["y"].tolist() == rows["y"][i : i + 1].tolist()

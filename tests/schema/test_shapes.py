@@ -28,6 +28,7 @@ OF = {
             ),
         )
     },
+    "words": {"columns": {**COLUMNS, "n": Integer(lower=0, upper=9, atoms=("none",))}},
     "sets": {"columns": {**COLUMNS, "s": ItemSet(items=("a", "b"), max_length=2)}},
     "weighted units": {
         "columns": {**COLUMNS, "w": Continuous(lower=0, upper=2)},

@@ -11,17 +11,18 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.cells import is_text, missing_mask, plain
+from sfumato.columns.cells import is_text, missing_mask, plain, values_of
 from sfumato.columns.facts import as_fraction, shown
-from sfumato.columns.kind import Fault, GivenValue, TabularKind
-from sfumato.columns.storage import as_dictionary, number_fault
+from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
+from sfumato.columns.storage import as_dictionary, number_fault, type_words
+from sfumato.columns.words_beside import FIRST_WORD, label_kind, listed_atoms, with_words
 
 _FIRST, _LAST = -20, 53  # octaves of the grid: from 2^-20 to 2^53
 _LARGEST = 2.0**_LAST
@@ -168,14 +169,16 @@ class Values:
 
     Attributes:
         values: in the unit that a kind reads them in, shape (n,).
-        absent: which are missing, shape (n,).
+        absent: which are missing, or words, shape (n,).
+        words: the place of each word among those of the column, -1 of none, shape (n,); None without any.
     """
 
     values: np.ndarray
     absent: np.ndarray
+    words: np.ndarray | None = None
 
     def __getitem__(self, some: Any) -> Values:  # noqa: ANN401 - what numpy takes
-        return Values(self.values[some], self.absent[some])
+        return Values(self.values[some], self.absent[some], None if self.words is None else self.words[some])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -183,6 +186,8 @@ class Values:
 
 class NumericKind(TabularKind):
     """A kind whose cells are values between two bounds; a code is the position between them, float64 in [0, 1].
+
+    A kind with `atoms` may have words beside these: their codes are from `FIRST_WORD` on.
 
     Attributes:
         lower: the smallest value, as it was declared; smaller ones are clamped to it.
@@ -204,6 +209,36 @@ class NumericKind(TabularKind):
     @abstractmethod
     def steps(self) -> Steps:
         """The steps of the resolution between the bounds."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that cells may hold in place of a value, in the order of their codes."""
+        return tuple(atom for atom in getattr(self, "atoms", ()) if isinstance(atom, str))
+
+    @property
+    def single_values(self) -> tuple[float, ...]:
+        """The values that many rows share, as they are read; in bounds, and of the resolution."""
+        return tuple(atom for atom in getattr(self, "atoms", ()) if not isinstance(atom, str))
+
+    @property
+    def wordless(self) -> NumericKind:
+        """The kind of the values alone, missing where a word is; the kind itself without words."""
+        if not self.words:
+            return self
+        return replace(self, atoms=self.single_values, nullable=True)  # type: ignore[type-var] - as every kind is
+
+    def _settle_atoms(self, atoms: object) -> None:
+        """Check what is declared of single values and words, once all other facts are settled."""
+        faults: list[str] = []
+        settle(self, atoms=())  # a kind has to have a hash
+        values = listed_atoms(
+            atoms,
+            lambda words: self.read(pa.array(words, pa.string()), ())[1],
+            lambda value: self._given_code("each of atoms", value, faults)[1][0].item(),
+            faults,
+        )
+        refuse(faults)
+        settle(self, atoms=values)
 
     @property
     def zero_code(self) -> float | None:
@@ -252,23 +287,41 @@ class NumericKind(TabularKind):
         `format` or ISO 8601.
         """
         if isinstance(codes, Values):
-            return self.to_storage(codes.values, codes.absent, storage)
-        return self.to_storage(*self.decoded(np.asarray(codes, dtype=np.float64)), storage)
+            return self.to_storage(codes.values, codes.absent, storage, codes.words)
+        codes = np.asarray(codes, dtype=np.float64)
+        words = np.where(codes >= FIRST_WORD, codes - FIRST_WORD, -1).astype(np.int64) if self.words else None
+        return self.to_storage(*self.decoded(codes), storage, words)
 
     @final
-    def to_storage(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
-        """Return values as an array of exactly a storage type without a fault, null where absent."""
+    def to_storage(
+        self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType, words: np.ndarray | None = None
+    ) -> pa.Array:
+        """Return values, and words by their places, in exactly a storage type without a fault, null where absent."""
         if types.is_dictionary(storage):
-            return as_dictionary(self.to_storage(values, absent, storage.value_type), storage)
-        return self.store(values, absent, storage)
+            return as_dictionary(self.to_storage(values, absent, storage.value_type, words), storage)
+        cells = self.store(values, absent, storage)
+        return cells if words is None else with_words(cells, words, self.words)
+
+    def word_places(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        """Return the place of the word that each cell holds, -1 where none, shape (n,): of its own text alone."""
+        places = np.full(len(cells), -1, dtype=np.int64)
+        if self.words and is_text(values_of(cells.type)):
+            places = label_kind(self.words).find(cells, missing).astype(np.int64)
+        return np.maximum(places, -1)
+
+    def _with_words(self, codes: np.ndarray, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
+        """Return the codes of cells, those of words in the place of what a cell without a value has."""
+        places = self.word_places(cells, missing)
+        return np.where(places >= 0, FIRST_WORD + places, codes)
 
     @final
     def as_text(self, cells: pa.ChunkedArray) -> pa.ChunkedArray:
         """Return cells of samples as they are written as text; what is no value is null."""
         chunks = []
         for chunk in cells.chunks:
-            values, valid = self.read(plain(chunk), ())
-            chunks.append(self.store(values, ~valid, pa.string()))
+            cells = plain(chunk)
+            values, valid = self.read(cells, ())
+            chunks.append(self.to_storage(values, ~valid, pa.string(), self.word_places(cells, ())))
         return pa.chunked_array(chunks, pa.string())
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
@@ -280,6 +333,8 @@ class NumericKind(TabularKind):
                 return f"Expected a plain column, got type {storage}. Store it without a dictionary."
         if is_text(values) and not types.is_fixed_size_binary(values):
             return None
+        if self.words:
+            return f"Expected text for words beside values ({self.words[0]!r}), got {type_words(values)}. Store text."
         return self._value_fault(values)
 
     def _value_fault(self, storage: pa.DataType) -> str | None:
@@ -297,7 +352,8 @@ class NumericKind(TabularKind):
         cells = plain(cells)
         beyond, valid = self.beyond(cells, missing)
         absent = missing_mask(cells, missing) | (self.read(cells, ())[1] & ~valid)
-        return {"missing": absent, "clamped": beyond & valid, "unparseable": ~valid & ~absent}
+        no_value = ~valid & ~absent & (self.word_places(cells, missing) < 0)
+        return {"missing": absent, "clamped": beyond & valid, "unparseable": no_value}
 
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""
@@ -306,6 +362,9 @@ class NumericKind(TabularKind):
         return "missing" if self.nullable else "the midpoint of the bounds"
 
     def _read_given(self, column: str, value: object, storage: pa.DataType, faults: list[str]) -> GivenValue:
+        word = self.word_places(pa.array([value]), ()) if isinstance(value, str) else np.array([-1])
+        if word[0] >= 0:
+            return GivenValue(FIRST_WORD + int(word[0]), self.decode(FIRST_WORD + word, storage))
         code, values = self._given_code(column, value, faults)
         if faults:
             return GivenValue(0.0, pa.nulls(1))
@@ -345,7 +404,7 @@ class WholeKind(NumericKind):
 
     def _code(self, cells: pa.Array, missing: Sequence[str]) -> np.ndarray:
         values, valid = self.read(cells, missing)
-        return self._codes(np.asarray(values, dtype=np.int64), valid)
+        return self._with_words(self._codes(np.asarray(values, dtype=np.int64), valid), cells, missing)
 
     def _codes(self, values: np.ndarray, valid: np.ndarray) -> np.ndarray:
         """Return codes of int64 values; the subtraction is exact before anything becomes a float."""

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from functools import lru_cache
 from typing import ClassVar, get_args
@@ -71,6 +71,7 @@ class DateTime(WholeKind):
             ISO 8601. One of times alone (`%H:%M`) makes times of day of it, and so of the bounds. An offset from UTC
             stands as it is (`%H:%M:%S+02:00`): the clock on the wall is modelled.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
+        atoms: words beside all dates, such as `pending`.
 
     Example:
         >>> first, last = DateTime(lower="2024-01-01", upper="2024-12-31").bounds
@@ -85,6 +86,7 @@ class DateTime(WholeKind):
     resolution: Resolution = "day"
     format: str | None = None
     nullable: bool = False
+    atoms: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -104,6 +106,7 @@ class DateTime(WholeKind):
         elif self.format is not None:
             _check_format(self.format, (first, last), self.resolution, faults)
         refuse(faults)
+        self._settle_atoms(self.atoms)
 
     @property
     def cell_bytes(self) -> int:
@@ -140,7 +143,12 @@ class DateTime(WholeKind):
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Text where it is declared how it is written (numbers, if that is digits), else days, or microseconds."""
+        """Text where it is declared how it is written (numbers, if that is digits), else days, or microseconds.
+
+        Where words may stand in their place, text.
+        """
+        if self.words:
+            return pa.string()
         if self.format is not None:
             return pa.int64() if self.is_digits else pa.string()
         return pa.date32() if self.resolution in _DATES else pa.timestamp("us")

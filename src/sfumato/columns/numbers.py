@@ -40,6 +40,7 @@ class Integer(WholeKind):
         upper: largest value; larger ones are clamped to it.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
         written: how it is written as text, where that is not plain.
+        atoms: values that many rows share, and words beside all values, such as `<5`: see `docs/schema.md`.
 
     Example:
         >>> Integer(lower=0, upper=120)
@@ -48,6 +49,8 @@ class Integer(WholeKind):
         Traceback (most recent call last):
             ...
         sfumato.errors.SchemaError: Expected lower <= upper, got lower=120, upper=0. Swap them.
+        >>> Integer(lower=0, upper=10, atoms=("<5", 0)).code(pa.array(["7", "<5"]), missing=())
+        array([0.7, 2. ])
     """
 
     name: ClassVar[str] = "integer"
@@ -56,6 +59,7 @@ class Integer(WholeKind):
     upper: int
     nullable: bool = False
     written: Written | None = field(default=None, repr=False)
+    atoms: tuple[str | float, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -69,6 +73,7 @@ class Integer(WholeKind):
             faults.append("Expected upper - lower of at most 2^62. Narrow the bounds, or declare continuous.")
         refuse(faults)
         settle(self, lower=lower, upper=upper, nullable=nullable, written=written)
+        self._settle_atoms(self.atoms)
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -77,8 +82,8 @@ class Integer(WholeKind):
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Whole numbers of 64 bits."""
-        return pa.int64()
+        """Whole numbers of 64 bits; text where words may stand in their place."""
+        return pa.string() if self.words else pa.int64()
 
     def read(self, cells: pa.Array, missing: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return cells as int64, and a mask of those that are numbers."""
@@ -113,6 +118,7 @@ class Continuous(NumericKind):
         values: all there are, from `lower` to `upper`; others are read as the nearest. None if any is possible.
         nullable: whether a missing cell stays missing, rather than becoming the midpoint.
         written: how it is written as text, where that is not plain.
+        atoms: values that many rows share, and words beside all values, such as `<5`: see `docs/schema.md`.
 
     Example:
         >>> Continuous(lower=0, upper=1, resolution=0.25)  # samples are 0, 0.25, 0.5, 0.75 and 1
@@ -129,6 +135,7 @@ class Continuous(NumericKind):
     values: Sequence[float] | None = None
     nullable: bool = False
     written: Written | None = field(default=None, repr=False)
+    atoms: tuple[str | float, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -149,6 +156,7 @@ class Continuous(NumericKind):
         refuse(faults)
         facts = {"lower": lower, "upper": upper, "resolution": resolution, "values": values}
         settle(self, **facts, nullable=nullable, written=written)
+        self._settle_atoms(self.atoms)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -157,8 +165,8 @@ class Continuous(NumericKind):
 
     @property
     def sample_type(self) -> pa.DataType:
-        """Floats of 64 bits."""
-        return pa.float64()
+        """Floats of 64 bits; text where words may stand in their place."""
+        return pa.string() if self.words else pa.float64()
 
     @property
     def steps(self) -> Steps:
@@ -187,7 +195,7 @@ class Continuous(NumericKind):
         else:
             codes = (self.snapped(values) - self.lower) / (self.upper - self.lower)
         codes[~valid] = np.nan if self.nullable else self._midpoint_code
-        return codes
+        return self._with_words(codes, cells, missing)
 
     def decoded(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return float64 values of codes, and a mask of the missing ones."""

@@ -90,6 +90,7 @@ class Open(ColumnKind):
         written: how its numbers are written as text, where that is not plain.
         format: of dates, strftime format of the column where it is stored as text; None means ISO 8601.
         resolution: of dates, what they are cut down to: a public fact.
+        atoms: of numbers, words beside them, such as `<5`.
 
     Example:
         >>> from sfumato import Schema
@@ -104,6 +105,7 @@ class Open(ColumnKind):
     written: Written | None = field(default=None, repr=False)
     format: str | None = None
     resolution: Resolution = "day"
+    atoms: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         faults: list[str] = []
@@ -118,6 +120,25 @@ class Open(ColumnKind):
         if self.kind == "datetime":
             self.between(2000, 2000)  # a format that loses something is refused
         settle(self, written=written)
+        if self.atoms:
+            settle(self, atoms=self._checked_words())
+
+    def _checked_words(self) -> tuple[str, ...]:
+        """Return the words as the kind that is found will have them.
+
+        Raises:
+            SchemaError: they are none beside its numbers.
+        """
+        if self.kind not in ("integer", "continuous"):
+            refuse([f"Expected atoms beside kinds of numbers, got some for kind {self.kind}. Leave them out."])
+        if not all(isinstance(atom, str) for atom in self.atoms):
+            refuse(["Expected words alone as atoms of a column to discover, got numbers. Declare its bounds."])
+        return Integer(lower=0, upper=0, written=self.written, atoms=self.atoms).words
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words beside numbers."""
+        return self.atoms
 
     @property
     def may_be_number(self) -> bool:
@@ -163,7 +184,8 @@ class Open(ColumnKind):
         written = {} if self.written is None else {"written": self.written.to_dict()}
         dates = {"resolution": self.resolution} if self.kind == "datetime" else {}
         dates |= {} if self.format is None else {"format": self.format}
-        return {"kind": self.kind, "discover": True, **written, **dates}
+        atoms = {"atoms": list(self.atoms)} if self.atoms else {}
+        return {"kind": self.kind, "discover": True, **written, **dates, **atoms}
 
     def between(self, first: int, last: int, *, nullable: bool = False) -> DateTime:
         """Return dates from the start of one year to the end of another, of years that the format holds; or of a day.

@@ -55,12 +55,12 @@ _MOST_SHOWN = 5
 _LONGEST = 30
 _MOST_WORDS = 20  # of odd cells that a draft takes for missing
 _ODD_FORMS = {
-    "limit": "no numbers, so read as missing. To keep a limit, write its number in a copy of the data (it is clamped "
-    "to the bounds), or declare kind: categorical with `other`",
+    "limit": "values of their own where `atoms` lists them, else read as missing",
     "marked": "no plain numbers, so read as missing. To keep them, take the mark out",
     "infinite": "clamped to the nearest bound",
-    "word": "read as missing",
+    "word": "read as missing; `atoms` in place of `missing` makes values of them",
 }
+_OFTEN, _FEW_ATOMS = 10, 12  # rows of a word beside numbers, and such words, that a draft proposes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -148,7 +148,9 @@ def _reader(source: Source, decimal: str | None) -> Reader:
 
 
 def as_written(kind: ColumnKind, survey: ColumnSurvey) -> ColumnKind:
-    """Return a kind of numbers with the form in which they were found."""
+    """Return a kind of numbers with the form in which they were found, and with words beside them."""
+    if isinstance(kind, Integer | Continuous) and (words := _atoms(survey)):
+        kind = dataclasses.replace(kind, written=survey.written, atoms=words)
     if survey.written is None:
         return kind
     if isinstance(kind, Integer | Continuous) or (isinstance(kind, Open) and kind.may_be_number):
@@ -297,6 +299,12 @@ def missing_texts(survey: ColumnSurvey) -> tuple[str, ...] | None:
     if not own and len(usual) == len(survey.usual):
         return None
     return tuple(dict.fromkeys([*usual, *own] if survey.has_blanks else [*own, *usual]))
+
+
+def _atoms(survey: ColumnSurvey) -> tuple[str, ...]:
+    """Return limits and marked numbers that many rows share, the commonest first, if they are few."""
+    words = tuple(w for w, n in survey.odd.items() if n >= _OFTEN and _form(w) in ("limit", "marked"))
+    return words if survey.is_number and is_text(survey.storage) and len(words) <= _FEW_ATOMS else ()
 
 
 def _form(text: str) -> str:

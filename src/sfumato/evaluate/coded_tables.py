@@ -165,7 +165,7 @@ def random_state(seed: int) -> int:
 
 
 def table_kinds(schema: Schema) -> dict[str, TabularKind]:
-    """Name to kind of the columns that are compared: the released ones, and of sets beside others each item.
+    """Name to kind of the columns that are compared: the released ones, of sets beside others each item, and words.
 
     Raises:
         ConfigError: one of them holds images, or sets alone.
@@ -199,7 +199,7 @@ def read_codes(data: object, schema: Schema, encode: Encode = lambda _, codes: c
     parts: dict[str, list[np.ndarray]] = {name: [] for name in kinds}
     outside: dict[str, list[np.ndarray]] = {}
     n_rows = 0
-    tabular, sets = schema.of_kind(TabularKind), schema.set_columns
+    tabular, sets, words = schema.of_kind(TabularKind), schema.set_columns, schema.word_columns
     missing = {name: schema.missing_in(source, name) for name in (*schema.released, *weighing)}
     for chunk in source.under(schema.columns).chunks([*schema.released, *weighing]):
         for name, kind in weighing.items():
@@ -210,7 +210,9 @@ def read_codes(data: object, schema: Schema, encode: Encode = lambda _, codes: c
                 parts[item].append(encode(kinds[item], codes))
         for name, kind in tabular.items():
             column = cast("pa.ChunkedArray", chunk.columns[name])
-            parts[name].append(encode(kind, kind.code(column, missing=missing[name])))
+            codes = kind.code(column, missing=missing[name])
+            for own, cells in (words[name].split(codes) if name in words else {name: codes}).items():
+                parts[own].append(encode(kinds[own], cells))
             marks = outside_marks(kind, column, missing=missing[name])
             if marks.any() or name in outside:  # a column without such cells needs no marks
                 outside.setdefault(name, [np.zeros(n_rows, dtype=np.int8)]).append(marks)

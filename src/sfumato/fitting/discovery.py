@@ -33,7 +33,8 @@ from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, 
 from sfumato.columns.numbers import MOST_LISTED, are_apart
 from sfumato.columns.open import YEARS, Open, OpenKind
 from sfumato.columns.roles import PEOPLE, numbers_people, role_of
-from sfumato.columns.text_forms import is_code
+from sfumato.columns.text_forms import MISSING_MARKS, floats, is_code
+from sfumato.columns.words_beside import MOST_ATOMS, are_words, no_word
 from sfumato.errors import SchemaWarning
 from sfumato.fitting.account import Account
 from sfumato.fitting.domain_counts import (
@@ -47,6 +48,7 @@ from sfumato.fitting.domain_counts import (
     one_row_a_unit,
     reasons_of,
     resolutions_of,
+    texts_of,
 )
 from sfumato.io.sources import Source
 from sfumato.maths.outer_mass import NoisyColumn, span
@@ -55,8 +57,11 @@ from sfumato.mechanisms.unlisted_words import NoisyTally, noisy_words, threshold
 from sfumato.privacy.plan import Plan, Stage, multiplier_for_share
 from sfumato.records.engine import Engine, tally
 from sfumato.records.private import OpenData
+from sfumato.schema.linked import new_name
 from sfumato.schema.ruled import closed
 from sfumato.schema.schema import Schema
+from sfumato.schema.set_columns import itemised
+from sfumato.schema.word_columns import word_name
 
 _MOST_WORDS = 900
 _TRUTHS = {"false", "true"}
@@ -68,15 +73,21 @@ _CENTS = 0.009  # resolution: of finer numbers there are too many for the fit to
 _AMONG_MANY = 1.5  # times as far from the noise, where hundreds of cells are looked at
 _ANSWERS = 2  # to whether somebody is or has what a column names: `veteran`, `email`
 _MOST_NAMES = 6
+_NUMBERS = ("integer", "continuous")
 
 
-def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str, ColumnKind]:
+def kinds_of_counts(
+    noisy: NoisyTally, counts: DomainCounts, n: int, texts: Mapping[str, float] | None = None
+) -> dict[str, ColumnKind]:
     """Return the kinds that the noisy counts make, but for numbers and dates of which none stands out. Free.
+
+    Beside numbers, words that are not published are missing.
 
     Args:
         noisy: the released tally.
         counts: what was counted.
         n: public or measured number of rows.
+        texts: of columns of unknown kind, how many cells stood out that are no numbers.
     """
     std = noisy.listed.noise_std
     parts = np.split(noisy.listed.value, counts.ends[:-1])
@@ -88,26 +99,42 @@ def kinds_of_counts(noisy: NoisyTally, counts: DomainCounts, n: int) -> dict[str
         elif kind == "boolean":
             kinds[name] = Boolean(nullable=nullable)
         else:
-            whole, size = kind != "continuous", n - float(part[-1])
+            numbers, beside = _parted(noisy.words.get(name, {}))
+            words = sum(beside.values())
+            nullable |= name in counts.beside and (texts or {}).get(name, 0.0) > words
+            whole, size = kind != "continuous", n - float(part[-1]) - words
             edges, columns = open_edges(kind), len(counts.kinds)
             counted = NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size)
             cells = span(counted)
             if cells is None or counted.sure is None:
                 continue
-            if kind == "datetime":
-                kinds[name] = _dates(cells, nullable)
-                continue
-            lower, upper = cell_span(cells[0])[0], cell_span(cells[1])[1]
-            if kind == "integer":
-                # the edge of a cell that is farther from 0 is not in it
-                first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
-                last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-                kinds[name] = _whole(first, max(last, first), nullable)
-            else:
-                kinds[name] = Continuous(lower=lower, upper=upper, nullable=nullable)
-                if numbers := _listed(noisy.words.get(name, {}), part[:BEYOND], counted.sure, size, std):
-                    kinds[name] = Continuous(lower=numbers[0], upper=numbers[-1], values=numbers, nullable=nullable)
+            kinds[name] = _bounded(kind, cells, nullable)
+            values = _listed(numbers, part[:BEYOND], counted.sure, size, std) if kind == "continuous" else None
+            if values:
+                kinds[name] = Continuous(lower=values[0], upper=values[-1], values=values, nullable=nullable)
     return kinds
+
+
+def _parted(words: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return published words that are numbers counted one by one, and those that are words beside numbers."""
+    is_number = ~np.isnan(floats(pa.array(list(words), pa.string())))
+    numbers = {word: count for (word, count), own in zip(words.items(), is_number, strict=True) if own}
+    return numbers, {word: count for word, count in words.items() if word not in numbers}
+
+
+def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], schema: Schema) -> ColumnKind:
+    """Return a kind of numbers with the words that were published beside them, the most frequent first.
+
+    Texts that stand for no value are missing, and so are words that have no room in the schema.
+    """
+    assert isinstance(kind, Integer | Continuous)
+    words = _parted(published)[1]
+    marks = (*MISSING_MARKS, *schema.missing_of.get(name, schema.missing))
+    texts = dict.fromkeys(word.strip() for word in sorted(words, key=lambda word: -words[word]))
+    atoms = [word for word in texts if word and no_word((word,), marks) is None and are_words([word])[0]]
+    if word_name(name) in {*schema.columns, *itemised(schema)} or kind.read(pa.array(atoms, pa.string()), ())[1].any():
+        atoms = []
+    return replace(kind, atoms=tuple(atoms[:MOST_ATOMS]), nullable=kind.nullable or len(atoms) < len(words))
 
 
 def _listed(
@@ -132,18 +159,28 @@ def _may_be_all(words: Mapping[str, float], present: float, std: float, part: fl
     return sum(words.values()) + std * math.sqrt(len(words) + 1) >= part * max(present, 1.0)
 
 
-def _dates(cells: tuple[int, int], nullable: bool) -> DateTime:
-    """Return whole years."""
-    years = [cell - SIDE + MIDDLE_YEAR for cell in cells]
-    first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
-    return Open(kind="datetime").between(first, last, nullable=nullable)
+def _bounded(kind: OpenKind, cells: tuple[int, int], nullable: bool) -> Integer | Continuous | DateTime:
+    """Return the kind of numbers or dates between two cells; of dates, whole years."""
+    if kind == "datetime":
+        years = [cell - SIDE + MIDDLE_YEAR for cell in cells]
+        first, last = (min(max(year, YEARS[0]), YEARS[1]) for year in years)
+        return Open(kind="datetime").between(first, last, nullable=nullable)
+    lower, upper = cell_span(cells[0])[0], cell_span(cells[1])[1]
+    if kind == "continuous":
+        return Continuous(lower=lower, upper=upper, nullable=nullable)
+    # the edge of a cell that is farther from 0 is not in it
+    first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
+    last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
+    return _whole(first, max(last, first), nullable)
 
 
 def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
     """Return a kind that was found, with what was declared of how its cells are written."""
     if isinstance(kind, DateTime):
         return declared.between(int(kind.lower[:4]), int(kind.upper[:4]), nullable=kind.nullable)
-    return replace(kind, written=declared.written) if isinstance(kind, Integer | Continuous) else kind
+    if isinstance(kind, Integer | Continuous):
+        return replace(kind, written=declared.written, atoms=declared.atoms)
+    return kind
 
 
 _LEFT_OUT = {
@@ -207,7 +244,7 @@ def _reasons(
                 reasons[name] = known.reasons.get(name, "rare")
             elif name in known.coded and not isinstance(kinds[name], Boolean) and not _may_be_all(words, present, std):
                 reasons[name] = "codes"
-        elif kind in ("integer", "continuous") and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
+        elif kind in _NUMBERS and part[BEYOND] > max(PRESENT * std, _FEW_BEYOND * present):
             reasons[name] = "large"
         elif name not in kinds:
             reasons[name] = "unseen"
@@ -253,7 +290,7 @@ def _labels(words: Mapping[str, float], present: float, std: float, nullable: bo
 
 KINDS, DOMAINS = "kinds of columns", "discovery"
 WORDED = {"unknown", "categorical"}
-"""Kinds that may be found to be labels."""
+"""Kinds that may be found to be labels, or to have words beside numbers."""
 DOMAIN_SHARE = 0.18
 _KIND_SHARE = 0.05
 _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
@@ -318,9 +355,15 @@ def discover(
     kinds: dict[str, OpenKind] = {name: kind.kind for name, kind in opened.items()}
     numbers = [name for name, kind in kinds.items() if kind == "continuous"]
     single = frozenset(name for name in numbers if known.resolutions.get(name, 0.0) < _CENTS)
-    counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single)
-    released, n = _measure(counts, records.read_as(opened), n, account, measured)
-    facts = {name: _as_declared(kind, opened[name]) for name, kind in kinds_of_counts(released, counts, n).items()}
+    taken = set(schema.columns)
+    beside = {name: new_name(taken, name) for name, kind in kinds.items() if name in unknown and kind in _NUMBERS}
+    counts = replace(domain_counts(schema, kinds), unit_rows=records.max_rows_per_unit, single=single, beside=beside)
+    released, n = _measure(counts, records.read_as(opened, beside), n, account, measured)
+    facts = {
+        name: _as_declared(kind, opened[name])
+        for name, kind in kinds_of_counts(released, counts, n, known.texts).items()
+    }
+    facts |= {name: _with_words(name, facts[name], released.words[name], schema) for name in beside if name in facts}
     _say_beyond(released, counts, n)
     left = _reasons(released, counts, n, facts, known)
     left = {name: why for name, why in left.items() if name != target and (name in unknown or why not in _OF_LABELS)}
@@ -335,11 +378,12 @@ def discover(
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What counts of cells that parse say of columns, but their kinds: resolutions, which hold codes, what is wrong."""
+    """What counts of cells that parse say of columns, but their kinds: resolutions, codes, what is wrong, texts."""
 
     resolutions: Mapping[str, float]
     coded: Collection[str]
     reasons: Mapping[str, str]
+    texts: Mapping[str, float]
 
 
 def _opened(
@@ -348,7 +392,7 @@ def _opened(
     """Return the open columns, none of unknown kind, and what else is known of them."""
     opened = dict(schema.of_kind(Open))
     if not (some := _of_unknown_form(schema)):
-        return opened, _Known({}, frozenset(), {})
+        return opened, _Known({}, frozenset(), {}, {})
     statistic = KindCounts(some, written={name: kind.written for name, kind in opened.items()})
     noisy = account.measure(KINDS, statistic, records)
     measured.append((statistic.name, noisy))
@@ -356,7 +400,8 @@ def _opened(
         if opened[name].kind == "unknown":
             opened[name] = replace(form, written=opened[name].written if form.may_be_number else None)
     reasons = {name: why for name, why in reasons_of(noisy, some).items() if schema.open[name] == "unknown"}
-    return opened, _Known(resolutions_of(noisy, some), coded_of(noisy, some), reasons)
+    known = resolutions_of(noisy, some), coded_of(noisy, some), reasons, texts_of(noisy, some)
+    return opened, _Known(*known)
 
 
 def _measure(
@@ -368,6 +413,8 @@ def _measure(
     listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
     parts = np.split(listed.value, counts.ends)
     for name, part in zip(counts.kinds, parts, strict=False):
+        if name in counts.beside:  # a word is no number either
+            part = np.append(part[:-1], part[-1] + sum(_parted(released.words[name])[1].values()))
         measured.append((counts_name(name), replace(listed, value=part)))
     if not counts.with_records:
         return released, n

@@ -26,7 +26,7 @@ from sfumato.columns.date_text import default_format, has_digits_alone
 from sfumato.columns.dates import is_zero_date
 from sfumato.columns.open import Open, OpenKind
 from sfumato.columns.roles import PEOPLE, names_people, numbers_people, role_of
-from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth
+from sfumato.columns.text_forms import decimals, floats, has_leading_zeros, is_calling, is_code, is_truth, limits
 from sfumato.columns.written import Written
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
@@ -44,11 +44,11 @@ Reason: TypeAlias = Literal["empty", "large"]
 
 _MOST_DECIMALS = 6
 _MISSING, _WHOLE, _DECIMALS, _LARGE = 0, 1, 2, _MOST_DECIMALS + 3
-_PADDED, _CODE, _TEXT = _LARGE + 1, _LARGE + 2, _LARGE + 3
-_DATES = _TEXT + 1
+_PADDED, _CODE, _TEXT, _LIMIT = _LARGE + 1, _LARGE + 2, _LARGE + 3, _LARGE + 4
+_DATES = _LIMIT + 1
 _CELLS = _DATES + len(DATE_FORMS)
 """Missing, whole number, number of 1 to 6 decimals and of more, number beyond the grid, number with leading zeros,
-other code, other text, and every form of dates."""
+other code, other text, limit of numbers such as `<5`, and every form of dates."""
 _SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
 _FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
@@ -98,7 +98,8 @@ def cells_that_parse(column: np.ndarray, written: Written | None = None) -> np.n
     number = np.where(places > 0, _DECIMALS + np.clip(places, 1, _MOST_DECIMALS + 1) - 1, _WHOLE)
     number = np.where(np.isfinite(numbers) & (np.abs(numbers) >= LARGEST), _LARGE, number)
     number = np.where(has_leading_zeros(plain) | is_calling(plain), _PADDED, number)
-    cells = np.where(is_number, number, np.where(is_code(plain), _CODE, _TEXT))
+    text = np.where(np.isnan(limits(plain)), _TEXT, _LIMIT)
+    cells = np.where(is_number, number, np.where(is_code(plain), _CODE, text))
     dates = date_forms(texts)
     cells = np.where(dates >= 0, _DATES + dates, cells)
     absent = np.array([text is None for text in column], dtype=bool) | is_zero_date(texts)
@@ -162,10 +163,12 @@ class _ColumnCounts:
             return Open(kind="datetime", format=own_format, resolution=form.resolution)
         few = max(_FEW * self.numbers, self.noise)
         coded = max(self.counts[_PADDED], self.counts[_CODE], self.counts[_LARGE]) > few
-        others = self.texts + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
+        around = min(max(float(self.counts[_LIMIT]), 0.0), self.numbers)
+        others = self.texts - around + self.standing(self.dates[~_COMPACT], _AMONG_MANY)
         # numbers stand out, which many cells of noise together do not
         has_numbers = max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
-        if not has_numbers or self.numbers < _SHARE * (self.numbers + others) or coded:
+        measured = self.numbers + around
+        if not has_numbers or measured < _SHARE * (measured + others) or coded:
             return Open(kind="categorical")
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
         return Open(kind="integer" if self.fraction <= few else "continuous")
@@ -173,7 +176,8 @@ class _ColumnCounts:
     @property
     def is_coded(self) -> bool:
         """Whether more cells are numbers, codes and dates than words."""
-        return self.counts[_WHOLE:_TEXT].sum() + self.standing(self.dates, _AMONG_MANY) > self.counts[_TEXT]
+        texts = self.counts[_TEXT] + self.counts[_LIMIT]
+        return self.counts[_WHOLE:_TEXT].sum() + self.standing(self.dates, _AMONG_MANY) > texts
 
     def reason(self) -> Reason | None:
         """The reason to leave a column out, or to make labels of it; None without."""
@@ -192,10 +196,11 @@ def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]
 def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     """Return the kind of each column by its noisy counts. Free.
 
-    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, unless codes
-    stand out beside them, as `V57` or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are
-    labels. Whole if at most one number of a hundred, or what noise may be, is not; numbers whose name says that they
-    name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves people out.
+    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, or limits of
+    numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond
+    2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
+    numbers whose name says that they name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves
+    people out.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
     whole = [name for name in columns if kinds[name].kind == "integer"]
@@ -214,6 +219,14 @@ def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
     """Return the reasons to leave columns out: only missing cells, or numbers beyond 2^53. Free."""
     reasons: dict[str, Reason | None] = {n: counts.reason() for n, counts in _columns(noisy, columns).items()}
     return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def texts_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
+    """Return how many cells of each column are texts, and no codes, less what noise may have added. Free."""
+    most = PRESENT * noisy.noise_std * math.sqrt(2)
+    return {
+        name: float(counts[[_TEXT, _LIMIT]].sum()) - most for name, counts in zip(columns, noisy.value, strict=True)
+    }
 
 
 def resolutions_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
@@ -238,7 +251,8 @@ class DomainCounts(Counts):
     """Per open column, how many records lie in each cell of the public grid, are missing, or hold each word.
 
     One record adds a single 1 to each of the c columns, and one more to each of l of numbers of which single ones are
-    counted: norm √(c + l). Two records are at most √(2(c + l)) apart. Where records are counted too, that is one more
+    counted: norm √(c + l). A word beside numbers is counted in the place of a missing cell. Two records are at most
+    √(2(c + l)) apart. Where records are counted too, that is one more
     1, the same for all: norm √(c + l + 1). Value: a `Tally`.
 
     Attributes:
@@ -246,6 +260,7 @@ class DomainCounts(Counts):
         unit_rows: most rows of a unit.
         with_records: whether a last listed cell counts the records, whose number is not public.
         single: columns of numbers of which each is counted, as a word is.
+        beside: per column of numbers whose words are counted, the name under which records have these.
     """
 
     kinds: Mapping[str, OpenKind]
@@ -253,6 +268,7 @@ class DomainCounts(Counts):
     name: str = "counts of open columns"
     with_records: bool = False
     single: frozenset[str] = frozenset()
+    beside: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def squares(self) -> float:
@@ -267,7 +283,7 @@ class DomainCounts(Counts):
 
     def zero(self) -> Tally:
         """Return an empty tally."""
-        words = {name: Counter[str]() for name, kind in self.kinds.items() if kind == "categorical"}
+        words = {n: Counter[str]() for n, kind in self.kinds.items() if kind == "categorical" or n in self.beside}
         numbers = {name: NumberCounts() for name in sorted(self.single)}
         return Tally(np.zeros(self.ends[-1] + self.with_records), words, self.unit_rows, numbers)
 
@@ -279,20 +295,30 @@ class DomainCounts(Counts):
         for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
             column = rows[name]
             if kind in ("integer", "continuous"):
-                part += np.bincount(cells_of(column), minlength=MISSING + 1)
+                cells = cells_of(column)
+                if name in self.beside:
+                    words = canonical(_texts(rows[self.beside[name]]))
+                    cells = cells[words.is_null().to_numpy(zero_copy_only=False)]
+                    total.words[name].update(words.drop_null().to_pylist())
+                part += np.bincount(cells, minlength=MISSING + 1)
                 if name in self.single:
                     total.numbers[name].update(column[np.isfinite(column)])
                 continue
             if kind == "datetime":
                 part += np.bincount(year_cells(column), minlength=MISSING + 1)
                 continue
-            texts = read_text(pa.array(column, pa.string()))
-            texts = pc.if_else(pc.equal(texts, ""), None, texts)
+            texts = _texts(column)
             part[-1] += texts.null_count
             if kind == "boolean":
                 part[0] += len(texts) - texts.null_count
             else:
                 total.words[name].update(word for word in canonical(texts).to_pylist() if word is not None)
+
+
+def _texts(column: np.ndarray) -> pa.Array:
+    """Return texts without white space around them, null where nothing is left."""
+    texts = read_text(pa.array(column, pa.string()))
+    return pc.if_else(pc.equal(texts, ""), None, texts)
 
 
 def one_row_a_unit(schema: Schema) -> Schema:

@@ -46,7 +46,7 @@ class PlannedMethod(ABC):
     needs_declared_rows: ClassVar[bool] = False  # whether noise or sampling is set by the number of rows
     takes_prior: ClassVar[bool] = False  # whether an earlier release may say what to expect
     makes_model: ClassVar[bool] = True  # whether its release is a model to sample from, and no data set
-    takes: ClassVar[frozenset[str]] = frozenset({"rules", "unit"})  # of `sfumato.schema.shapes.SHAPES`
+    takes: ClassVar[frozenset[str]] = frozenset({"rules", "unit", "words"})  # of `sfumato.schema.shapes.SHAPES`
 
     epsilon: float | NonPrivate
     delta: float | None = field(default=None)

@@ -99,7 +99,7 @@ class QuestionMethods(ABC):
         """Return the share of rows with these labels, such as `{"sex": "f"}`; arguments and errors as `mean`.
 
         Of numbers and dates: of rows in a span, both ends within, such as `{"age": (18, 65)}` or `{"age": (18, None)}`,
-        or of a value.
+        or of a value or a word beside numbers (`{"cases": "<5"}`); None stands for neither.
         A span that ends where cells of the release do is known best.
 
         Of sets: of rows that hold an item, or all items of a list, such as `{"diagnoses": ["E11", "I10"]}`. Of sets

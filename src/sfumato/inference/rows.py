@@ -179,8 +179,9 @@ class Rows:
         return self.measured.frame[name].isna().to_numpy(dtype=np.float64)
 
     def nullable(self, name: str) -> bool:
-        """Whether cells of a column may be missing."""
-        return bool(getattr(self.kind(name), "nullable", False))
+        """Whether cells of a column may be missing: of one with words, neither a value nor a word."""
+        words = self.measured.release.schema.word_columns
+        return bool(getattr(words[name].kind if name in words else self.kind(name), "nullable", False))
 
     def labelled(self, names: Collection[str]) -> np.ndarray:
         """Return the indicator of rows with a label where every sample has one, shape (N,): shares are among these."""
@@ -255,7 +256,7 @@ class Rows:
         }
 
     def condition(self, condition: object) -> dict[str, object]:
-        """Return labels by column, with the columns of truth values that stand for items of sets.
+        """Return labels by column, with the columns that stand for items of sets, and for words beside numbers.
 
         Raises:
             ConfigError: it is no mapping from columns, or names an item that is none of the column's.
@@ -265,11 +266,14 @@ class Rows:
                 "Expected labels by column, such as {'sex': 'f'}, {'sex': None} of missing cells, or {'age': (18, 65)} "
                 "of numbers."
             )
-        sets = self.measured.release.schema.set_columns
+        schema = self.measured.release.schema
+        sets, words = schema.set_columns, schema.word_columns
         labels: dict[str, object] = {}
         for name, value in condition.items():
             if name not in sets:
-                labels[name] = value
+                labels |= (
+                    words[name].condition(None if is_missing(value) else value) if name in words else {name: value}
+                )
                 continue
             for item in value if isinstance(value, list | tuple) else [value]:
                 require_instance(_LABEL, f"an item of {name!r}", item=item)

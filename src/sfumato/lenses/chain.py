@@ -1,13 +1,15 @@
 """The chain of lenses of a schema, in its one order, and what follows from it.
 
+    words     a word beside numbers          → a label beside them, and no number
     sets      a set beside other columns     → a truth value for each item
     rules     what follows from others       → left out; the later of two columns in order → its distance
     distances two dates                      → the time from one to the other beside them
     clocks    a moment                       → its time of day beside it
     weights   the weight                     → one column more, from 0 to its bound
 
-Sets come first, so that rules are kept in rows of truth values; distances and clocks after rules, which say what of a
-date is free; clocks last, so that moments have their times before others are put at their distances from them.
+Words come first: to all other lenses such a cell is missing. Then sets, so that rules are kept in rows of truth values;
+distances and clocks after rules, which say what of a date is free; clocks last, so that moments have their times before
+others are put at their distances from them.
 Rows go back in the opposite order. Behind the chain, linked rows are two plain tables of units and of steps
 (`sfumato.schema.linked`, `sfumato.records.linked`).
 
@@ -31,6 +33,7 @@ from sfumato.lenses.lens import Around, Lens, Sampler, UnitSampler
 from sfumato.lenses.ruled_rows import RulesLens
 from sfumato.lenses.sets import SetsLens
 from sfumato.lenses.weights import WeightLens
+from sfumato.lenses.word_rows import WordsLens
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import readable_weight_kind, weight_kind
 
@@ -40,6 +43,8 @@ def lenses_of(schema: Schema) -> tuple[Lens, ...]:
     if schema.tree is not None:
         return ()  # each of its tables is linked rows
     lenses: list[Lens] = []
+    if words := schema.word_columns:
+        lenses.append(WordsLens(words))
     if sets := schema.set_columns:
         lenses.append(SetsLens(sets))
     if (plan := schema.rule_plan) is not None:

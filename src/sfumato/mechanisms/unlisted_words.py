@@ -76,7 +76,7 @@ class NoisyTally:
 
     Attributes:
         listed: noisy counts of all listed cells.
-        words: per column, the words whose noisy count reached the threshold, with that count.
+        words: per column, the words, and numbers, whose noisy count reached the threshold, with that count.
         threshold: what a word's noisy count had to reach.
     """
 
@@ -90,7 +90,8 @@ def threshold_of(extra_delta: float, *, noise_std: float, columns: int, unit_row
 
         τ = m + s·Φ⁻¹(1 − p/(c m)) + g/2
 
-    One unit has at most m rows, so brings at most m words of its own to each of c columns, each of count at most m.
+    One unit has at most m rows, so brings at most m words of its own to each of c columns, each of count at most m; of
+    a column of numbers that are counted one by one, beside which words are, too: a row has one or the other.
     A noisy count is rounded to the grid g, so it reaches τ only if the noise before rounding reaches τ − m − g/2: the
     probability that any of them does is at most c·m·Φ(−(τ − m − g/2)/s) = p.
 
@@ -127,7 +128,8 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         differential-privacy library, "Delta for thresholding" (2020).
     """
     tally = exact.whole_in_mechanism()
-    unlisted = {**tally.words, **tally.numbers}
+    lists = [*tally.words.items(), *tally.numbers.items()]
+    unlisted = dict(lists)  # of a column of both, a record has a new word or a new number
     extra_delta = ledger.plan[stage].extra_delta
     if unlisted and extra_delta <= 0:
         raise ConfigError(f"Expected an additive part of delta for stage {stage!r}, got none.")
@@ -140,8 +142,8 @@ def noisy_words(exact: Sealed[Tally], *, stage: str, ledger: Ledger, noise: Nois
         threshold = threshold_of(
             event.extra_delta, noise_std=event.noise_std, columns=len(unlisted), unit_rows=tally.unit_rows
         )
-    for name, counts in unlisted.items():
+    for name, counts in lists:
         values = on_grid(np.array(list(counts.values()), dtype=np.int64), 1.0, noise_std, noise)
         large = [(w, float(v)) for w, v in zip(counts, values, strict=True) if v >= threshold]
-        shown[name] = dict(sorted(large))  # in an order that is not that of the records
+        shown[name] = shown.get(name, {}) | dict(sorted(large))  # in an order that is not that of the records
     return NoisyTally(listed, shown, threshold)

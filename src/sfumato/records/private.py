@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, Self, final
@@ -19,6 +19,7 @@ from sfumato.columns.open import Open
 from sfumato.columns.sets import ItemSet
 from sfumato.columns.storage import has_text, text_of
 from sfumato.columns.wall_clock import moments_of
+from sfumato.columns.written import Written
 from sfumato.errors import SchemaError
 from sfumato.io.chunks import Chunk, Source, attempt
 from sfumato.lenses.chain import plain_records, plain_schema, read_kinds
@@ -240,7 +241,8 @@ class OpenData(SourceRecords):
     """Records of a source as numbers and texts: of the open columns only, at most `max_rows` of each unit.
 
     A column comes as float64, NaN where it holds no number (integer, continuous; of dates, the year), or as objects:
-    text, or None where it is missing (all other kinds). What a cell becomes depends on that cell alone.
+    text, or None where it is missing (all other kinds). Beside numbers may come words: text, or None where a cell is a
+    number or missing. What a cell becomes depends on that cell alone.
 
     Args:
         source: where the records lie.
@@ -254,15 +256,22 @@ class OpenData(SourceRecords):
     def __init__(self, source: Source, schema: Schema, engine: Engine | None = None) -> None:
         PrivateData(source, schema)
         super().__init__(source, schema, engine)
+        self._beside: Mapping[str, str] = {}
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
         message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
         return self._coded(self._source, message)
 
-    def read_as(self, opened: Mapping[str, Open]) -> OpenData:
-        """The same records, of open columns read as these kinds: no type refuses one, what is no value is missing."""
+    def read_as(self, opened: Mapping[str, Open], beside: Mapping[str, str] | None = None) -> OpenData:
+        """The same records, of open columns read as these kinds: no type refuses one, what is no value is missing.
+
+        Args:
+            opened: kinds by column.
+            beside: per column of numbers whose words come, too, the name that these come under.
+        """
         records = copy.copy(self)
+        records._beside = beside or {}
         records._schema, records._units = replace(self._schema, columns={**self._schema.columns, **opened}), None
         return records
 
@@ -271,10 +280,14 @@ class OpenData(SourceRecords):
 
     def _code(self, chunk: Chunk) -> Rows:
         tokens, opened = self._schema.missing_in, self._schema.of_kind(Open)
-        return {
+        rows = {
             name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], tokens(self._source, name))
             for name in self._coded_names()
         }
+        for name, key in self._beside.items():
+            read = partial(_words, opened[name].written, missing=tokens(self._source, name))
+            rows[key] = _read_totally(read, chunk.columns[name], None)
+        return rows
 
 
 _LABELS = Open(kind="categorical")
@@ -283,10 +296,24 @@ _AS_NUMBERS = ("integer", "continuous", "datetime")
 
 def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
     """Read cells; those that Arrow refuses are missing."""
-    none, dtype = (np.nan, np.float64) if kind.kind in _AS_NUMBERS else (None, object)
-    read = partial(_values, kind, missing=missing)
+    return _read_totally(partial(_values, kind, missing=missing), column, np.nan if kind.kind in _AS_NUMBERS else None)
+
+
+def _read_totally(
+    read: Callable[[pa.Array], np.ndarray], column: pa.ChunkedArray | np.ndarray, none: float | None
+) -> np.ndarray:
+    dtype = object if none is None else np.float64
     chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
     return np.concatenate([total(read, chunk, lambda n: np.full(n, none, dtype=dtype)) for chunk in chunks])
+
+
+def _words(written: Written | None, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
+    """Return the texts of cells that are no numbers; None of all others."""
+    cells = plain(cells)
+    rest = np.isnan(read_floats(cells, missing, written))
+    words = np.full(len(cells), None, dtype=object)
+    words[rest] = _values(Open(written=written), cells.filter(pa.array(rest)), missing)
+    return words
 
 
 def _values(kind: Open, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:

@@ -84,8 +84,9 @@ def _free_dates(schema: SchemaFacts, plan: RulePlan | None) -> list[tuple[str, D
     """Released columns of dates that no rule computes or models otherwise; none of linked rows."""
     if schema.unit is not None and schema.unit.linked:
         return []
-    dates = schema.of_kind(DateTime).items()
-    return [(n, k) for n, k in dates if plan is None or (n not in plan.follows and plan.free.get(n, k) == k)]
+    dates = {name: kind.wordless for name, kind in schema.of_kind(DateTime).items()}
+    own = [(name, kind) for name, kind in dates.items() if isinstance(kind, DateTime)]
+    return [(n, k) for n, k in own if plan is None or (n not in plan.follows and plan.free.get(n, k) == k)]
 
 
 def clocks_of(schema: SchemaFacts, plan: RulePlan | None) -> dict[str, Clock]:

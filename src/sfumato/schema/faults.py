@@ -11,6 +11,7 @@ from sfumato.columns.kind import TabularKind
 from sfumato.columns.kinds import ColumnKind, Continuous, Identifier, Image, Integer, ItemSet, is_kind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.open import Open
+from sfumato.columns.words_beside import no_word
 from sfumato.errors import SchemaError, did_you_mean
 from sfumato.rules import RulePlan
 from sfumato.schema.accept import Criterion
@@ -20,6 +21,7 @@ from sfumato.schema.named_questions import FORMULAS, question_faults, read_quest
 from sfumato.schema.schema_facts import LEAST, MOST, SchemaFacts, Weight
 from sfumato.schema.shapes import pair_faults
 from sfumato.schema.unit import Unit
+from sfumato.schema.word_columns import word_name
 
 
 def column_faults(columns: Mapping[str, ColumnKind]) -> list[str]:
@@ -112,6 +114,24 @@ def tokens(missing: object, faults: list[str], column: str | None = None) -> tup
     return tuple(dict.fromkeys(label_text("missing", token, faults) for token in missing))
 
 
+def word_faults(columns: Mapping[str, ColumnKind], missing: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the faults of words beside numbers: among texts for no value, or with a column called as theirs."""
+    faults = []
+    for name, kind in columns.items():
+        words: tuple[str, ...] = getattr(kind, "words", ())
+        if (word := no_word(words, missing[name])) is not None:
+            faults.append(
+                f"Column {name!r}: expected words among atoms that stand for a value, got {word!r}, which is among the "
+                "texts for no value (`missing`). Take it out of one of the two."
+            )
+        if words and word_name(name) in columns:
+            faults.append(
+                f"Expected the words of {name!r} to have the name {word_name(name)!r} as a column, got another column "
+                "of that name. Rename it."
+            )
+    return faults
+
+
 def unknown_keys(entry: Mapping[Any, Any], known: tuple[str, ...], where: str) -> list[str]:
     """Return a fault for each key that is not known."""
     return [
@@ -188,6 +208,8 @@ def weight_faults(schema: SchemaFacts, weight: Weight) -> list[str]:
     if not isinstance(kind, Integer | Continuous | Identifier):
         return [f"Expected the weight's column {name!r} to be a declared column of numbers, got {kind.name}."]
     faults = []
+    if not isinstance(kind, Identifier) and kind.words:
+        faults.append(f"Expected numbers alone in the weight's column {name!r}, got words. Take them out of its atoms.")
     if isinstance(kind, Identifier) and weight.upper is None:
         faults.append(f"Expected a public bound for the weight {name!r}, got none. Say {{column: {name}, upper: 20}}.")
     elif weight.upper is None and not kind.upper > 0:  # type: ignore[union-attr]

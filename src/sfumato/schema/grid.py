@@ -78,8 +78,10 @@ def _place_of_zero(kind: NumericKind) -> float | None:
 
 
 def single_codes(kind: NumericKind) -> list[float]:
-    """Return the codes of the values that stand alone in every grid of a kind: that of 0."""
-    return [] if kind.zero_code is None else [kind.zero_code]
+    """Return the codes of the values that stand alone in every grid of a kind: of 0, and of those declared as atoms."""
+    (lower, upper), zero = kind.bounds, kind.zero_code
+    declared = [(value - lower) / (upper - lower) for value in kind.single_values if upper > lower]
+    return [*dict.fromkeys([*([] if zero is None else [zero]), *declared])]
 
 
 def _alone(edges: np.ndarray, kind: NumericKind, singles: Sequence[float]) -> dict[int, float]:

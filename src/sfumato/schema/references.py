@@ -82,7 +82,7 @@ def read_kind(name: str, entry: object, faults: list[str], beside: Mapping[str, 
 
 def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> Open | None:
     kinds = get_args(OpenKind)
-    also = {"written", "format", "resolution"}
+    also = {"written", "format", "resolution", "atoms"}
     if entry["discover"] is True and set(entry) - also == {"kind", "discover"} and entry["kind"] in kinds:
         try:
             return Open(**{key: value for key, value in entry.items() if key != "discover"})
@@ -91,8 +91,8 @@ def _read_open_kind(name: str, entry: Mapping[Any, Any], faults: list[str]) -> O
             return None
     faults.append(
         f"Column {name!r}: expected `discover: true` beside a kind of {', '.join(kinds)}, and nothing else but, of "
-        "numbers, written, and of dates, format and resolution. What is known of the column is declared without "
-        "discovery."
+        "numbers, written and atoms, and of dates, format and resolution. What is known of the column is declared "
+        "without discovery."
     )
     return None
 

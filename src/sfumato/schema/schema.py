@@ -42,6 +42,7 @@ from sfumato.schema.faults import (
     table_faults,
     tokens,
     unknown_keys,
+    word_faults,
 )
 from sfumato.schema.named_questions import question_faults, read_questions
 from sfumato.schema.reader import Reader, read_reader
@@ -52,6 +53,7 @@ from sfumato.schema.set_columns import SetColumn, set_columns
 from sfumato.schema.sources import frozen, sources_faults, thawed
 from sfumato.schema.tables import read_tables, unit_entry
 from sfumato.schema.unit import Unit, read_unit
+from sfumato.schema.word_columns import WordColumn, word_columns
 
 _KEYS = (
     "draft", "rows", "unit", "tables", "weight", "missing", "reader", "source", "areas", "columns", "rules", "accept",
@@ -100,6 +102,7 @@ class Schema(SchemaFacts):
         settle(self, weight=weight_of(self.weight, faults))
         missing = tokens(self.missing, faults)
         missing_of = {name: tokens(own, faults, name) for name, own in self.missing_of.items() if name in self.columns}
+        faults += word_faults(self.columns, {name: missing_of.get(name, missing) for name in self.columns})
         faults += draft_faults(self.draft)
         areas = read_areas(self.areas, faults)
         questions = read_questions(self.questions, faults)
@@ -134,6 +137,11 @@ class Schema(SchemaFacts):
     def set_columns(self) -> dict[str, SetColumn]:
         """The columns of sets beside others, with the columns of truth values that are modelled for them."""
         return set_columns(self)
+
+    @property
+    def word_columns(self) -> dict[str, WordColumn]:
+        """The columns of numbers with words beside them, with the columns of labels that are modelled for these."""
+        return word_columns(self)
 
     @property
     def clocks(self) -> dict[str, Clock]:

@@ -20,6 +20,7 @@ from sfumato.columns.kind import ColumnKind
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.errors import ConfigError, SchemaError
 from sfumato.schema.schema_facts import SchemaFacts
+from sfumato.schema.word_columns import with_words, word_columns
 
 MOST_ITEMS = 64
 """Items of all sets beside other columns, together: each is a column that noise and time are spent on."""
@@ -145,7 +146,7 @@ def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
             "by latent-classes or dpgm, and declare the other columns as identifier."
         )
     columns = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
-    names = set(schema.columns)
+    names = set(schema.columns) | {own.column for own in word_columns(schema).values()}
     items = [item for column in columns.values() for item in column.items]
     if twice := next((item for item in items if item in names or names.add(item)), None):
         raise SchemaError(
@@ -165,8 +166,12 @@ def sets_alone(schema: SchemaFacts) -> bool:
 
 
 def itemised(schema: SchemaFacts) -> dict[str, ColumnKind]:
-    """Return the released columns in order, of sets beside others those of truth values: what can be asked of each."""
-    return with_items({name: schema.columns[name] for name in schema.released}, set_columns(schema))
+    """Return the released columns in order, of sets those of truth values, of words labels: what can be asked of each.
+
+    Sets alone are themselves.
+    """
+    released = {name: schema.columns[name] for name in schema.released}
+    return with_items(with_words(released, word_columns(schema)), set_columns(schema))
 
 
 def with_items(columns: Mapping[str, ColumnKind], sets: Mapping[str, SetColumn]) -> dict[str, ColumnKind]:

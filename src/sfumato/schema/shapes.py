@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from sfumato.columns.bounded import NumericKind
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import ConfigError
 from sfumato.schema.schema_facts import SchemaFacts
@@ -44,6 +45,11 @@ def _sets(schema: SchemaFacts) -> str:
     return f"sets in column {next(iter(sets))!r}" if sets and len(schema.released) > 1 else ""
 
 
+def _words(schema: SchemaFacts) -> str:
+    worded = [name for name, kind in schema.of_kind(NumericKind).items() if kind.words]
+    return f"some in column {worded[0]!r}" if worded else ""
+
+
 def _unit(schema: SchemaFacts) -> str:
     return f"the unit {schema.unit.column!r}" if schema.unit is not None and not schema.linked else ""
 
@@ -59,6 +65,7 @@ SHAPES: Mapping[str, Shape] = {
         lambda schema: "" if schema.tree is None else _linked(schema),
         "Release each table with that of units by itself, which adds the budgets up",
     ),
+    "words": Shape("words beside numbers", _words, "List them under `missing` instead of `atoms`"),
     "sets": Shape("sets beside other columns", _sets, "Declare one or the other as identifier"),
     "weight": Shape("weight", _weight, "Take `weight` out, which counts every row once"),
     "weighted units": Shape(
@@ -96,6 +103,7 @@ CONCLUSIONS, MODEL = "conclusions beside real rows", "a model of measurements"
 PRIOR = "a prior"
 LIMITS = (
     Limit("linked", "open", "columns are discovered by row, and here a unit with all its rows is the record"),
+    Limit("linked", "words", "what is known of the row before is a value of each column"),
     Limit("linked", "areas", "the class of a unit is its target: name a constant there"),
     Limit("weighted units", "questions", "features of units are counted once each"),
     Limit("linked", TARGET, "the record is a unit with all its rows, which has no one class of it"),
@@ -105,6 +113,7 @@ LIMITS = (
     Limit("weight", CRITERIA, "verdicts count every row once"),
     Limit("weighted units", EVALUATION, "scores count every unit once, and would say nothing of the population"),
     Limit("weight", CONCLUSIONS, "classifiers and models count every row once"),
+    Limit("words", ESTIMATORS, "their records are numbers alone"),
     Limit("rules", ESTIMATORS, "their samples keep none"),
     Limit("linked", ESTIMATORS, "their plan and certificate are those of single rows"),
     Limit("open", ESTIMATORS, "bounds are part of their map into the unit ball"),
@@ -115,6 +124,7 @@ LIMITS = (
     Limit("rules", MODEL, "what was measured counts rows as they are written, not what rules leave free"),
     Limit("unit", MODEL, "whom the noise protects is for those to say who drew it"),
     Limit("linked", MODEL, "what was measured counts single rows"),
+    Limit("words", MODEL, "what was measured counts no words"),
     Limit("sets", MODEL, "what was measured counts no items"),
     Limit("weight", MODEL, "what was measured counts every row once"),
     Limit("linked", PRIOR, "rows are drawn of a table of single rows"),

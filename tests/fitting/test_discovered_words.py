@@ -1,0 +1,110 @@
+"""Words beside numbers that nobody declared: found where many rows share them, missing where few do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sfumato import MaxEntropy, NonPrivate
+from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.fitting.discovery import label_threshold
+from sfumato.io.sources import open_source
+from sfumato.schema.open_schema import OpenSchema
+
+N = 4_000
+
+
+def cells(numbers, **words):
+    """Numbers, of which the first so many of a hundred are the words."""
+    every = [word for word, share in words.items() for _ in range(share)]
+    return [every[i % 100] if i % 100 < len(every) else number for i, number in enumerate(numbers)]
+
+
+def kinds(columns, epsilon=None):
+    source = open_source(pd.DataFrame(columns))
+    method = MaxEntropy(epsilon=epsilon or NonPrivate())
+    return method.fit(source, schema=OpenSchema.of(source, rows=N)).schema.columns
+
+
+AGES = np.random.default_rng(0).integers(18, 90, N).tolist()
+SHARES = np.random.default_rng(1).integers(0, 900, N) / 100
+
+
+@pytest.mark.parametrize("epsilon", [1.0, None])
+def test_they_are_found(epsilon):
+    columns = {"x": cells(AGES, **{"<5": 30, "unknown": 5}), "f": cells(SHARES.tolist(), refused=8), "n": AGES}
+    found = kinds(columns, epsilon)
+    assert found["x"].atoms == ("<5", "unknown")
+    assert found["f"].atoms == ("refused",)
+    assert isinstance(found["x"], Integer)
+    assert isinstance(found["f"], Continuous)
+    assert {found[name].nullable for name in columns} == {False}, "no cell is missing"
+    assert not found["n"].atoms
+
+
+def test_what_few_rows_have_is_missing():
+    rare = [f"about {'abcdefghij'[i % 10]}{'klmnopqrst'[i // 10 % 10]} or so" for i in range(N)]
+    columns = {"x": [rare[i] if i % 12 == 0 else age for i, age in enumerate(AGES)], "n": AGES}
+    columns["one"] = [f"{i} of Elm Street" if i == 7 else age for i, age in enumerate(AGES)]
+    for epsilon in (2.0, None):
+        found = kinds(columns, epsilon)
+        assert isinstance(found["x"], Integer)
+        assert found["x"].nullable
+        assert not any(kind.atoms for kind in found.values())
+    assert "Elm" not in repr(kinds(columns, 50.0)["one"].to_dict())
+
+
+def test_texts_for_no_value_are_missing():
+    found = kinds({"x": cells(AGES, **{"k.A.": 4, "?": 4, "<5": 10}), "x (word)": ["a", "b"] * (N // 2)})
+    assert not found["x"].atoms, "a column has the name of the words"
+    assert found["x"].nullable
+    found = kinds({"x": cells(AGES, **{"k.A.": 4, "?": 4, "<5": 10})})
+    assert (found["x"].atoms, found["x"].nullable) == (("<5",), True)
+
+
+def test_dates_beside_numbers_are_missing():
+    """Other types than text hold them: one cell more may turn all of them into text."""
+    found = kinds({"x": cells(AGES, **{"2021-01-01": 4, "<5": 4}), "n": AGES})
+    assert (found["x"].atoms, found["x"].nullable) == (("<5",), True)
+
+
+def test_codes_and_more_words_than_numbers_stay_labels():
+    few = [i % 9 for i in range(N)]
+    found = kinds({"codes": cells(few, V57=20), "words": cells(few, few=10, many=10), "n": AGES})
+    assert isinstance(found["codes"], Categorical)
+    assert isinstance(found["words"], Categorical)
+
+
+def test_declared_words_of_open_columns_are_values():
+    source = open_source(pd.DataFrame({"x": cells(AGES, **{"<5": 30}), "n": AGES}))
+    entry = {"kind": "integer", "discover": True}
+    schema = OpenSchema.from_dict({"rows": N, "columns": {"x": entry | {"atoms": ["<5"]}, "n": entry}})
+    plan = MaxEntropy(epsilon=1).plan(schema)
+    assert label_threshold(plan, schema) is None, "nothing is published that nobody listed"
+    release = MaxEntropy(epsilon=3.0).fit(source, schema=schema)
+    assert release.schema.columns["x"].atoms == ("<5",)
+    rows = release.sample(seed=1)
+    assert abs((rows["x"] == "<5").mean() - 0.3) < 0.03
+
+
+def test_means_of_found_numbers_are_of_the_numbers():
+    source = open_source(pd.DataFrame({"x": cells(AGES, **{"<5": 30}), "n": AGES}))
+    release = MaxEntropy(epsilon=3.0).fit(source, schema=OpenSchema.of(source, rows=N))
+    numbers = [age for i, age in enumerate(AGES) if i % 100 >= 30]
+    answer = release.mean("x")
+    assert abs(answer.value - np.mean(numbers)) < 5 * answer.std_error
+    assert abs(release.count({"x": "<5"}).value - 0.3 * N) < 150
+
+
+@pytest.mark.parametrize("form", ["frame", "csv", "parquet", "arrow"])
+def test_they_are_found_however_they_are_stored(form, tmp_path):
+    texts = pd.DataFrame({"x": [str(cell) for cell in cells(AGES, **{"<5": 30})], "n": AGES})
+    if form == "csv":
+        texts.to_csv(tmp_path / "t.csv", index=False)
+    if form == "parquet":
+        texts.to_parquet(tmp_path / "t.parquet")
+    data = {"frame": texts, "csv": tmp_path / "t.csv", "parquet": tmp_path / "t.parquet"}
+    if form == "arrow":
+        texts["x"] = texts["x"].astype("category")
+    source = open_source(data.get(form, texts))
+    release = MaxEntropy(epsilon=NonPrivate()).fit(source, schema=OpenSchema.of(source, rows=N))
+    assert release.schema.columns["x"].atoms == ("<5",)
