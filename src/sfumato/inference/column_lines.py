@@ -17,6 +17,7 @@ from sfumato.columns.facts import grouped
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Identifier, NumericKind
 from sfumato.columns.levels import LevelKind
 from sfumato.columns.roles import names_people
+from sfumato.columns.words_beside import FIRST_WORD
 from sfumato.errors import EstimateError
 from sfumato.inference.estimated_bounds import estimated_bounds, is_clock, most
 from sfumato.inference.joint_errors import deviations
@@ -25,6 +26,7 @@ from sfumato.inference.table_measurements import TableMeasurements
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import table_of
 from sfumato.schema.sources import DATA, DISCOVERED, FactSource
+from sfumato.schema.word_columns import word_name
 
 ROWS = 4_096
 """Rows of the model by which shares are told."""
@@ -197,30 +199,47 @@ def _numbers(name: str, kind: ColumnKind, known: str, frequent: str) -> ColumnLi
 
 
 def _frequent(rows: pa.Table, name: str, kind: NumericKind, measured: TableMeasurements | None) -> str:
-    """Return which values of a number many rows of the model share, in words: those of 2 % of the rows and more.
+    """Return which values and words of a column many rows of the model share, in words: those of 2 % and more.
 
     With where the records' share lies by the value's own noisy count, at 95 %.
     """
-    if kind.steps.last < _MANY_VALUES or is_clock(kind):
+    if is_clock(kind) or (kind.steps.last < _MANY_VALUES and not kind.words):
         return ""
-    codes = kind.code(rows[name], missing=())
-    steps, counts = np.unique(kind.steps.at(codes[~np.isnan(codes)]), return_counts=True)
+    codes, counted = kind.code(rows[name], missing=()), _counted(name, kind, measured)
+    codes, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
     most = np.argsort(-counts, kind="stable")
     most = most[counts[most] >= _SHARED * rows.num_rows]
-    known, own, std = (np.zeros(0), np.zeros(0), 0.0) if measured is None else measured.counted(name)
-    size = 1.0 if measured is None else measured.size
-    storage = rows[name].type
-    storage = pa.string() if pa.types.is_temporal(storage) else storage
-    values = kind.decode(kind.steps.codes(steps), storage).to_pylist()
+    storage = pa.string() if pa.types.is_temporal(rows[name].type) else rows[name].type
+    values = kind.decode(codes[most], storage).to_pylist()
     texts = []
-    for place in most[:_MOST_FREQUENT]:
-        text = f"{_bound(values[place])} in {percent(counts[place] / rows.num_rows)}"
-        for count in own[known == steps[place]]:
-            ends = np.clip((count + np.array([-1, 1]) * deviations(_LEVEL) * std) / size, 0.0, 1.0)
+    for place, value in zip(most[:_MOST_FREQUENT], values, strict=False):
+        text = f"{_bound(value)} in {percent(counts[place] / rows.num_rows)}"
+        if (ends := counted.get(_place(kind, float(codes[place])))) is not None:
             text += " ({} to {})".format(*map(percent, ends))
         texts.append(text)
     more = f", and {most.size - _MOST_FREQUENT} more values" if most.size > _MOST_FREQUENT else ""
     return f", {', '.join(texts)} of rows{more}" if texts else ""
+
+
+def _place(kind: NumericKind, code: float) -> int:
+    """Return the step of a value's code; of words -1, -2 and so on."""
+    return round(FIRST_WORD - 1 - code) if code >= FIRST_WORD else int(kind.steps.at(np.array(code)))
+
+
+def _counted(name: str, kind: NumericKind, measured: TableMeasurements | None) -> dict[int, list[float]]:
+    """Return the interval of the share of rows of each value and each word that was counted, by its place."""
+    if measured is None:
+        return {}
+    steps, counts, std = measured.counted(name)
+    parts = [(steps, counts, std)]
+    words = measured.counts(word_name(name)) if kind.words and word_name(name) in measured.columns else None
+    if words is not None:
+        parts.append((-1 - np.arange(len(kind.words)), words.cells[: len(kind.words)], words.cell_variance**0.5))
+    ends = {}
+    for places, own, noise in parts:
+        around = own[:, None] + deviations(_LEVEL) * noise * np.array([-1, 1])
+        ends |= dict(zip(places.tolist(), np.clip(around / measured.size, 0.0, 1.0).tolist(), strict=True))
+    return ends
 
 
 def _with_beyond(line: ColumnLine, release: ReleaseValue) -> ColumnLine:
