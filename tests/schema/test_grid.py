@@ -11,6 +11,7 @@ from scipy import stats
 
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Image, Integer, Ordinal
 from sfumato.errors import ConfigError, ReleaseError
+from sfumato.methods.tables.cell_counts import public_runs
 from sfumato.schema.grid import MOST_NUMERIC_CELLS, ColumnGrid, Grid
 from sfumato.schema.schema import Schema
 
@@ -224,6 +225,28 @@ def test_bounds_have_cells_of_their_own_and_come_back_as_bounds(kind, narrow):
     ends = column.codes(np.array([0, ordered - 1]), np.random.default_rng(0))
     np.testing.assert_allclose(ends, column.steps.codes(np.array([0, column.steps.last])))
     np.testing.assert_array_equal(column.cells(ends), [0, ordered - 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Integer(lower=-200, upper=9_000, atoms=(-99, "<5", 777, 9_000)), [-99, 0, 777, 9_000]),
+        (Continuous(lower=1, upper=500, resolution=0.01, atoms=(7.25, 40)), [7.25, 40]),
+        (DateTime(lower="1990-01-01", upper="2020-12-31", atoms=("unknown",)), []),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_declared_single_values_are_cells_and_runs_of_their_own(kind, values):
+    kind = kind.wordless
+    column = ColumnGrid.numbers("x", kind, 16, narrow=True)
+    lower, upper = kind.bounds
+    codes = (np.array(values, dtype=float) - lower) / (upper - lower)
+    cells = column.cells(codes)
+    assert sorted(column.alone) == sorted(cells.tolist())
+    assert (np.diff(column.edges)[cells] == 1).all()
+    assert np.array_equal(column.codes(cells, np.random.default_rng(0)), codes)
+    assert (np.bincount(public_runs(column))[public_runs(column)[cells]] == 1).all()
+    assert ColumnGrid.stored("x", kind, column.edges).alone == column.alone
 
 
 @pytest.mark.parametrize("nullable", [False, True])
