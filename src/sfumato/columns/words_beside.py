@@ -66,8 +66,8 @@ def listed_atoms(
     value = next((word for word, own in zip(words, is_value(words) | ~are_words(words), strict=True) if own), None)
     if value is not None:
         faults.append(
-            f"Expected words among atoms that read as no number, date or length of time, got {value!r}. Take it out, or "
-            "write a number without quotes."
+            f"Expected words among atoms that read as no number, date or length of time, got {value!r}. Take it out, "
+            "or write a number without quotes."
         )
     try:
         label_kind(words if words and not faults else ("a word",))
