@@ -67,7 +67,7 @@ class CurveConstants:
     stands_out: float = 3.5  # deviations from which a cell is a spike | noise: one in seven columns of 300 empty cells
     stands_alone: float = 5.0  # the same of cells below the noise | noise: 5 deviations; decision 34
     below_noise: float = 3.0  # noise deviations of the curve, below which cells are lost in noise | not tuned
-    false: float = 0.02  # false spikes among cells of a column that are runs by themselves | not tuned
+    false: float = 0.005  # false spikes among cells of a column that are runs by themselves | not tuned
     spike_rounds: int = 3  # times that spikes are set apart | not tuned
     suspect: float = 5.0  # deviations out of the median beside, set apart at first | not tuned; without: decision 20
     beside: int = 4  # cells on either side, of that median | not tuned
