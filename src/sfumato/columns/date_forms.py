@@ -20,14 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.date_text import (
-    MONTHS,
-    WEEKDAYS,
-    format_dates,
-    has_date,
-    parse_dates,
-    parts_of,
-)
+from sfumato.columns.date_text import MONTHS, WEEKDAYS, format_dates, has_date, parse_dates, parts_of
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 
 OFFSETS = tuple(

@@ -19,6 +19,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -209,35 +210,34 @@ def written(moment: datetime, format: str) -> str:
     return format_dates(np.array([microseconds_since_epoch(moment)]), np.array([False]), format)[0].as_py()
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A format whose fields all have a fixed place."""
+class _Layout(NamedTuple):
+    """A format whose fields all have a fixed place: the first byte of each directive, and the place of other bytes."""
 
     width: int
-    fields: tuple[tuple[str, int], ...]  # directive, first byte
-    literals: tuple[tuple[int, int], ...]  # byte, place
+    fields: dict[str, int]
+    literals: list[tuple[int, int]]
 
 
 @lru_cache(maxsize=1024)
 def _layout(format: str) -> _Layout | None:
     """Return the fixed places of a format's fields, or None if they depend on the date."""
-    fields: list[tuple[str, int]] = []
+    fields: dict[str, int] = {}
     literals: list[tuple[int, int]] = []
     place = 0
     for part in parts_of(format):
         if part.directive:
-            if part.directive not in _FIXED or part.flag == "-" or part.directive in dict(fields):
+            if part.directive not in _FIXED or part.flag == "-" or part.directive in fields:
                 return None
-            fields.append((part.directive, place))
+            fields[part.directive] = place
             place += _WIDTHS[part.directive]
         else:
             literals += [(byte, place + i) for i, byte in enumerate(part.text.encode())]
             place += len(part.text.encode())
-    letters = set(dict(fields))
+    letters = set(fields)
     dated = ("Y" in letters) != ("y" in letters) and ("m" in letters) != ("b" in letters)
     if not (dated or (letters and letters <= {"H", "M", "S", "f", "3f"})):
         return None
-    return _Layout(place, tuple(fields), tuple(literals))
+    return _Layout(place, fields, literals)
 
 
 def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: np.ndarray, valid: np.ndarray) -> None:
@@ -253,7 +253,7 @@ def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: 
     fits = np.ones(len(grid), dtype=bool)
     for byte, place in layout.literals:
         fits &= grid[:, place] == byte
-    numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields}
+    numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields.items()}
     moments, within = _moments(numbers, len(grid))
     fits &= within
     here = np.flatnonzero(chosen)[fits]
