@@ -44,24 +44,17 @@ _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
 _FIXED = _DIGITS - {"j"} | {"y", "b"}  # with a place in a layout
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
-_PATTERNS = {
-    **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
-    **{letter: rf"(?P<{letter}>[0-9]{{4}})" for letter in "YG"},
-    "y": r"(?P<y>[0-9]{2})",
-    "j": r"(?P<j>[0-9]{1,3})",
-    "f": r"(?P<f>[0-9]{1,6})",
-    "3f": r"(?P<f>[0-9]{3})",
-    "u": r"(?P<u>[1-7])",
-    "p": r"(?P<p>am|pm)",
-    "b": rf"(?P<b>{'|'.join(_SHORT)})",
-    "B": rf"(?P<B>{'|'.join(MONTHS)})",
-    "a": rf"(?:{'|'.join(day[:3] for day in WEEKDAYS)})",
-    "A": rf"(?:{'|'.join(WEEKDAYS)})",
-    "%": "%",
-}
 _NAMES = {
     **{"p": ("AM", "PM"), "b": _SHORT, "B": MONTHS},
     **{"a": tuple(day[:3] for day in WEEKDAYS), "A": WEEKDAYS, "%": ("%",)},
+}
+_PATTERNS = {
+    **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
+    **{letter: rf"(?P<{letter}>[0-9]{{4}})" for letter in "YG"},
+    **{"y": r"(?P<y>[0-9]{2})", "j": r"(?P<j>[0-9]{1,3})", "u": r"(?P<u>[1-7])"},
+    **{"f": r"(?P<f>[0-9]{1,6})", "3f": r"(?P<f>[0-9]{3})"},
+    **{letter: rf"(?P<{letter}>{'|'.join(_NAMES[letter])})" for letter in "pbB"},
+    **{letter: rf"(?:{'|'.join(_NAMES[letter])})" for letter in "aA%"},
 }
 _ISO_FORMATS = (
     "%Y-%m-%d",

@@ -103,7 +103,7 @@ class Written:
 
     def __bool__(self) -> bool:
         """Whether anything is said."""
-        return any(getattr(self, fact.name) is not None for fact in fields(self))
+        return bool(self.to_dict())
 
     @property
     def is_plain(self) -> bool:
@@ -117,9 +117,8 @@ class Written:
         Raises:
             SchemaError: groups would be parted by the decimal mark.
         """
-        own = {fact.name: getattr(self, fact.name) for fact in fields(self)}
-        merged = {name: getattr(table, name) if value is None else value for name, value in own.items()}
-        if merged["thousands"] == (merged["decimal"] or "."):
+        merged = table.to_dict() | self.to_dict()
+        if merged.get("thousands") == merged.get("decimal", "."):
             if self.thousands is not None or self.decimal is None:
                 raise SchemaError("Expected thousands other than decimal, a point unless declared. Declare it.")
             merged["thousands"] = ""  # a column that turns the table's decimal mark around has no groups
