@@ -213,7 +213,9 @@ class CombinedRelease:
             shares = self._each(lambda part: part.share(values, target=target))
             return [times(share, n) for share, n in zip(shares, self._rows, strict=True)]
         absent = self._each(lambda part: part.missing(column, target=target))
-        return [_present(share, n) for share, n in zip(absent, self._rows, strict=True)]
+        return [
+            replace(times(share, n), value=n * (1 - number(share))) for share, n in zip(absent, self._rows, strict=True)
+        ]
 
     def _by(
         self, ask: Callable[[Release], Any], by: str, target: str, finish: Callable[[Estimate], Estimate]
@@ -308,11 +310,6 @@ def _opened(file: bytes, label: str) -> Release:
 
 def _as_share(estimate: Estimate) -> Estimate:
     return within_bounds(estimate, 0.0, 1.0)
-
-
-def _present(missing: Estimate, n: int) -> Estimate:
-    """Return how many of n rows have a value, by the share that has none."""
-    return replace(times(missing, n), value=n * (1 - number(missing)))
 
 
 def _require_alike(parts: Sequence[Release]) -> None:

@@ -20,23 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sfumato.columns.date_text import (
-    MONTHS,
-    WEEKDAYS,
-    format_dates,
-    has_date,
-    parse_dates,
-    parts_of,
-)
+from sfumato.columns.date_text import MONTHS, WEEKDAYS, format_dates, has_date, parse_dates, parts_of
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 
-OFFSETS = tuple(
-    ["Z", " UTC", " GMT", "-02:30", "-03:30", "-09:30"]
-    + [f"{sign}{hour:02}:00" for sign, last in (("-", 12), ("+", 14)) for hour in range(last + 1)]
-    + [
-        f"+{time}"
-        for time in ("03:30", "04:30", "05:30", "05:45", "06:30", "08:45", "09:30", "10:30", "12:45", "13:45")
-    ]
+OFFSETS = (
+    *("Z", " UTC", " GMT", "-02:30", "-03:30", "-09:30"),
+    *(f"{sign}{hour:02}:00" for sign, last in (("-", 12), ("+", 14)) for hour in range(last + 1)),
+    *("+03:30", "+04:30", "+05:30", "+05:45", "+06:30", "+08:45", "+09:30", "+10:30", "+12:45", "+13:45"),
 )
 """Offsets from UTC that clocks show somewhere."""
 
@@ -88,13 +78,10 @@ _TIMES: dict[Resolution, str] = {
     "millisecond": " %H:%M:%S.%3f",
     "microsecond": " %H:%M:%S.%f",
 }
-_CLOCKS: tuple[tuple[Resolution, str], ...] = (
-    ("minute", " %I:%M %p"),
-    ("minute", " %-I:%M %p"),
-    ("second", " %I:%M:%S %p"),
-    ("second", " %-I:%M:%S %p"),
-)
-_LADDER: tuple[Resolution, ...] = ("day", "hour", "minute", "second", "millisecond", "microsecond")
+_LADDER: tuple[Resolution, ...] = ("day", *_TIMES)
+_CLOCKS: list[tuple[Resolution, str]] = [
+    (finest, f"{_TIMES[finest]} %p".replace("%H", hour)) for finest in _LADDER[2:4] for hour in ("%I", "%-I")
+]
 
 
 def _ladder(family: str, format: str, finest: Resolution, offset: str = "") -> Iterator[DateForm]:
@@ -174,14 +161,8 @@ for _number, _form in enumerate(DATE_FORMS):
     _BY_FORMAT[_form.format].append(_number)
     _FAMILIES[_form.family].append(_number)
 _NAME, _HALF, _WEEKDAY = "\x01", "\x02", "\x03"
-_SHAPES = {
-    **{
-        letter: "9" * n
-        for letters, n in (("u", 1), ("ymdHIMSV", 2), ("j", 3), ("YG", 4), ("f", 6))
-        for letter in letters
-    },
-    **{"3f": "999", "b": _NAME, "B": _NAME, "p": _HALF, "a": _WEEKDAY, "A": _WEEKDAY},
-}
+_SHAPES = dict.fromkeys("bB", _NAME) | dict.fromkeys("aA", _WEEKDAY) | {"p": _HALF, "u": "9", "j": "999", "f": "9" * 6}
+_SHAPES |= dict.fromkeys("ymdHIMSV", "99") | dict.fromkeys("YG", "9999") | {"3f": "999"}
 _MONTH = rf"(?i)(?:{'|'.join(MONTHS)}|{'|'.join(month[:3] for month in MONTHS if month != 'May')})"
 _DAY_NAME = rf"(?i)^(?:{'|'.join(WEEKDAYS)}|{'|'.join(day[:3] for day in WEEKDAYS)})"
 
@@ -222,9 +203,9 @@ def chosen_form(counts: np.ndarray, least: float = 0.0) -> DateForm | None:
     if weight[name] <= 0:
         return None
     some = _FAMILIES[name]
-    offsets: dict[str, float] = {}
+    offsets: defaultdict[str, float] = defaultdict(float)
     for i in some:
-        offsets[DATE_FORMS[i].offset] = offsets.get(DATE_FORMS[i].offset, 0.0) + max(float(counts[i]) - least, 0.0)
+        offsets[DATE_FORMS[i].offset] += max(float(counts[i]) - least, 0.0)
     offset = max(offsets, key=lambda key: offsets[key])
     present = [i for i in some if DATE_FORMS[i].offset == offset and counts[i] > max(least, _SHARE * weight[name])]
     if not present:

@@ -19,6 +19,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,24 +44,17 @@ _DIGITS = frozenset({"Y", "m", "d", "j", "H", "M", "S", "f", "3f"})
 _FIXED = _DIGITS - {"j"} | {"y", "b"}  # with a place in a layout
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of the years 1 to 9999
 _CENTURY = 69  # two digits from here on are of the twentieth century, as in POSIX
-_PATTERNS = {
-    **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
-    **{letter: rf"(?P<{letter}>[0-9]{{4}})" for letter in "YG"},
-    "y": r"(?P<y>[0-9]{2})",
-    "j": r"(?P<j>[0-9]{1,3})",
-    "f": r"(?P<f>[0-9]{1,6})",
-    "3f": r"(?P<f>[0-9]{3})",
-    "u": r"(?P<u>[1-7])",
-    "p": r"(?P<p>am|pm)",
-    "b": rf"(?P<b>{'|'.join(_SHORT)})",
-    "B": rf"(?P<B>{'|'.join(MONTHS)})",
-    "a": rf"(?:{'|'.join(day[:3] for day in WEEKDAYS)})",
-    "A": rf"(?:{'|'.join(WEEKDAYS)})",
-    "%": "%",
-}
 _NAMES = {
     **{"p": ("AM", "PM"), "b": _SHORT, "B": MONTHS},
     **{"a": tuple(day[:3] for day in WEEKDAYS), "A": WEEKDAYS, "%": ("%",)},
+}
+_PATTERNS = {
+    **{letter: rf"(?P<{letter}>[0-9]{{1,2}})" for letter in "mdHIMSV"},
+    **{letter: rf"(?P<{letter}>[0-9]{{4}})" for letter in "YG"},
+    **{"y": r"(?P<y>[0-9]{2})", "j": r"(?P<j>[0-9]{1,3})", "u": r"(?P<u>[1-7])"},
+    **{"f": r"(?P<f>[0-9]{1,6})", "3f": r"(?P<f>[0-9]{3})"},
+    **{letter: rf"(?P<{letter}>{'|'.join(_NAMES[letter])})" for letter in "pbB"},
+    **{letter: rf"(?:{'|'.join(_NAMES[letter])})" for letter in "aA%"},
 }
 _ISO_FORMATS = (
     "%Y-%m-%d",
@@ -209,35 +203,34 @@ def written(moment: datetime, format: str) -> str:
     return format_dates(np.array([microseconds_since_epoch(moment)]), np.array([False]), format)[0].as_py()
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """A format whose fields all have a fixed place."""
+class _Layout(NamedTuple):
+    """A format whose fields all have a fixed place: the first byte of each directive, and the place of other bytes."""
 
     width: int
-    fields: tuple[tuple[str, int], ...]  # directive, first byte
-    literals: tuple[tuple[int, int], ...]  # byte, place
+    fields: dict[str, int]
+    literals: list[tuple[int, int]]
 
 
 @lru_cache(maxsize=1024)
 def _layout(format: str) -> _Layout | None:
     """Return the fixed places of a format's fields, or None if they depend on the date."""
-    fields: list[tuple[str, int]] = []
+    fields: dict[str, int] = {}
     literals: list[tuple[int, int]] = []
     place = 0
     for part in parts_of(format):
         if part.directive:
-            if part.directive not in _FIXED or part.flag == "-" or part.directive in dict(fields):
+            if part.directive not in _FIXED or part.flag == "-" or part.directive in fields:
                 return None
-            fields.append((part.directive, place))
+            fields[part.directive] = place
             place += _WIDTHS[part.directive]
         else:
             literals += [(byte, place + i) for i, byte in enumerate(part.text.encode())]
             place += len(part.text.encode())
-    letters = set(dict(fields))
+    letters = set(fields)
     dated = ("Y" in letters) != ("y" in letters) and ("m" in letters) != ("b" in letters)
     if not (dated or (letters and letters <= {"H", "M", "S", "f", "3f"})):
         return None
-    return _Layout(place, tuple(fields), tuple(literals))
+    return _Layout(place, fields, literals)
 
 
 def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: np.ndarray, valid: np.ndarray) -> None:
@@ -253,7 +246,7 @@ def _parse_layout(text: pa.Array, layout: _Layout, lengths: np.ndarray, micros: 
     fits = np.ones(len(grid), dtype=bool)
     for byte, place in layout.literals:
         fits &= grid[:, place] == byte
-    numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields}
+    numbers = {letter: _field(grid, letter, place, fits) for letter, place in layout.fields.items()}
     moments, within = _moments(numbers, len(grid))
     fits &= within
     here = np.flatnonzero(chosen)[fits]

@@ -30,16 +30,7 @@ from sfumato.columns.date_text import (
 from sfumato.columns.facts import EPOCH, flag, label_text, microseconds_since_epoch, moment_text, shown
 from sfumato.columns.kind import Fault, refuse, settle
 from sfumato.columns.storage import from_text, number_fault, store_integer, type_words
-from sfumato.columns.wall_clock import (
-    MICROSECONDS,
-    Resolution,
-    moment_of,
-    moments_of,
-    read_microseconds,
-    step_of,
-    steps_of,
-    store_dates,
-)
+from sfumato.columns.wall_clock import MICROSECONDS, Resolution, moments_of, read_microseconds, steps_of, store_dates
 
 _ZERO_DATE = r"^0{4}[-/.]?00[-/.]?00(?:[ T]00:00(?::00(?:\.0+)?)?)?$|^00[-/.]00[-/.]0{4}$"
 _DATES = ("month", "week", "day")
@@ -119,7 +110,8 @@ class DateTime(WholeKind):
         lower, upper = (microseconds_since_epoch(_bound(bound)) for bound in (self.lower, self.upper))
         if not any(sign in self.upper for sign in ":T "):  # a day without a time
             upper += MICROSECONDS["day"] - 1
-        return step_of(lower, self.resolution), step_of(upper, self.resolution)
+        first, last = steps_of(np.array([lower, upper]), self.resolution).tolist()
+        return first, last
 
     @property
     def is_clock(self) -> bool:
@@ -187,14 +179,12 @@ class DateTime(WholeKind):
     def store(self, values: np.ndarray, absent: np.ndarray, storage: pa.DataType) -> pa.Array:
         """Return steps in a storage type."""
         micros = moments_of(values, self.resolution)
-        text = None
-        if is_text(storage) or (self.is_digits and is_scalar(storage)):
-            text = format_dates(micros, absent, self.format or default_format(self.resolution))
-        if text is not None and is_text(storage):
+        if not (is_text(storage) or (self.is_digits and is_scalar(storage))):
+            return store_dates(micros, absent, storage)
+        text = format_dates(micros, absent, self.format or default_format(self.resolution))
+        if is_text(storage):
             return from_text(text, storage)
-        if text is not None:
-            return store_integer(text.cast(pa.int64()).fill_null(0).to_numpy(), absent, storage)
-        return store_dates(micros, absent, storage)
+        return store_integer(text.cast(pa.int64()).fill_null(0).to_numpy(), absent, storage)
 
     def cell_text(self, cell: date | time) -> str:
         """Return a date or a time of Python as text that this column reads as it: a date in ISO 8601, whole.
@@ -231,7 +221,7 @@ class DateTime(WholeKind):
                 f"column of {type_words(storage)}. Declare integer or continuous, or store the column as timestamps."
             )
         limit = 2**63 // 1000 - 2 * MICROSECONDS["day"]  # leaves room for the offset of any zone
-        if storage.unit == "ns" and any(abs(moment_of(tick, self.resolution)) > limit for tick in self.bounds):
+        if storage.unit == "ns" and np.abs(moments_of(np.array(self.bounds), self.resolution)).max() > limit:
             return (
                 f"Expected bounds within the years 1678 to 2261 for type {storage}, "
                 f"got lower={self.lower}, upper={self.upper}. Store the column in microseconds."
@@ -245,10 +235,10 @@ class DateTime(WholeKind):
             faults.append(f"Expected {column} to be a date or time without offset, got {column}={shown(value)}.")
             return None
         first, last = self.bounds
-        step = step_of(micros, self.resolution)
-        if moment_of(step, self.resolution) != micros and first <= step <= last:
+        steps = steps_of(np.array([micros]), self.resolution)
+        if moments_of(steps, self.resolution)[0] != micros and first <= steps[0] <= last:
             faults.append(f"Expected {column} to be a whole {self.resolution}, got {column}={shown(value)}.")
-        return step
+        return int(steps[0])
 
     def parts(self, n: int) -> list[str]:
         """Return the bounds of each part."""

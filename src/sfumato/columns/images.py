@@ -13,7 +13,6 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_mask
 from sfumato.columns.facts import real_number, shown, whole_number
 from sfumato.columns.kind import ColumnKind, Fault, refuse, settle
-from sfumato.errors import ConfigError
 
 IMAGE_DTYPES = ("uint8", "uint16", "int16", "int32", "float16", "float32", "float64")
 
@@ -88,7 +87,7 @@ class Image(ColumnKind):
             return column
         array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         if not isinstance(array, pa.FixedShapeTensorArray):
-            raise ConfigError(self._not_coded())
+            raise self._uncoded()
         numbers, present = _numbers(array)
         with np.errstate(all="ignore"):
             fill = np.asarray(self.lower).astype(numbers.dtype)
@@ -100,7 +99,7 @@ class Image(ColumnKind):
         """Return images of shape (n, *shape) as tensors of their own type."""
         del storage
         if np.ndim(codes) != 1 + len(self.shape):
-            raise ConfigError(self._not_coded())
+            raise self._uncoded()
         return pa.FixedShapeTensorArray.from_numpy_ndarray(codes)
 
     def reading_fault(self, storage: pa.DataType) -> str | None:

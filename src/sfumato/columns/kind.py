@@ -58,7 +58,6 @@ class ColumnKind(ABC):
     holds: ClassVar[str] = "values"
     is_released: ClassVar[bool] = True
 
-    @abstractmethod
     def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> Any:  # noqa: ANN401
         """Return the codes of n cells, of any type; element i depends on cell i alone.
 
@@ -69,18 +68,19 @@ class ColumnKind(ABC):
             missing: text that stands for no value where the column is stored as text.
 
         Raises:
-            ConfigError: the kind has no codes.
+            ConfigError: the kind has no codes; of a column to discover it is a SchemaError.
         """
+        raise self._uncoded()
 
-    @abstractmethod
     def decode(self, codes: Any, storage: pa.DataType) -> pa.Array:  # noqa: ANN401
         """Return the values of codes as an array of exactly a storage type without a `storage_fault`.
 
         The inverse of `code` for values of the domain at the declared resolution.
 
         Raises:
-            ConfigError: the kind has no codes.
+            ConfigError: as `code`.
         """
+        raise self._uncoded()
 
     @abstractmethod
     def storage_fault(self, storage: pa.DataType) -> str | None:
@@ -112,7 +112,7 @@ class ColumnKind(ABC):
 
     def becomes(self, fault: Fault) -> str:
         """Say what a fit makes of a cell with a fault."""
-        raise ConfigError(self._not_coded(fault))
+        raise self._uncoded()
 
     def given(self, column: str, value: object, storage: pa.DataType) -> GivenValue:
         """Read strictly a value that a caller gives: unlike a record's cell, a caller's mistake is an error.
@@ -169,8 +169,9 @@ class ColumnKind(ABC):
                 entry[fact.name] = list(plain_form) if isinstance(plain_form, tuple) else plain_form
         return entry
 
-    def _not_coded(self, *_: object) -> str:
-        return f"Expected a kind that is coded cell by cell, got {type(self).__name__}. Leave such a column out."
+    def _uncoded(self) -> Exception:
+        name = type(self).__name__
+        return ConfigError(f"Expected a kind that is coded cell by cell, got {name}. Leave such a column out.")
 
 
 class TabularKind(ColumnKind):
@@ -268,7 +269,9 @@ class TabularKind(ColumnKind):
         """Read strictly a value that a caller gives."""
         if isinstance(value, np.generic):
             value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
-        if _is_missing(value):
+        # pandas' NA and NaT belong to a library that need not be loaded
+        absent = value is None or type(value).__name__ in {"NAType", "NaTType"}
+        if absent or (isinstance(value, float) and math.isnan(value)):
             if not self.nullable:
                 raise ConfigError(
                     f"Expected a value for {column!r}, got none. The schema's {column!r} is not nullable."
@@ -291,13 +294,6 @@ def nullable_kind(kind: ColumnKind) -> TabularKind:
 def _refuse_fault(column: str, fault: str | None) -> None:
     if fault is not None:
         raise SchemaError(f"Column {column!r}: {fault}")
-
-
-def _is_missing(value: object) -> bool:
-    # pandas' NA and NaT belong to a library that need not be loaded
-    if isinstance(value, float):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in {"NAType", "NaTType"}
 
 
 def refuse(faults: Sequence[str]) -> None:

@@ -83,11 +83,6 @@ class LevelKind(TabularKind):
         return self._other_code is not None
 
     @property
-    def is_exact(self) -> bool:
-        """Whether labels are compared letter by letter."""
-        return False
-
-    @property
     def _other_code(self) -> int | None:
         return None
 
@@ -203,8 +198,8 @@ class LevelKind(TabularKind):
         return "missing" if self.nullable else "no label: it counts for none"
 
     def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
-        """Return text as it is, or None if it stands for no value and is no label."""
-        return None if text in missing and text not in self.labels else text
+        """Return text as it is, or None if it stands for no value and has no level."""
+        return None if text in missing and text not in self._read_texts(pa.string()) else text
 
     def _read_given(self, column: str, value: object, storage: pa.DataType, faults: list[str]) -> GivenValue:
         text = label_text(column, value, faults)
@@ -255,11 +250,6 @@ class _Listed(LevelKind):
         faults: list[str] = []
         texts = labels_text("categories", "a category", labels, faults)
         return cls(categories=labels, nullable=nullable, exact=not faults and bool(canonical_faults(texts)))  # type: ignore[arg-type]
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether labels are compared letter by letter."""
-        return self.exact
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -354,10 +344,6 @@ class Categorical(_Listed):
     def _read_texts(self, storage: pa.DataType) -> tuple[str, ...]:
         return tuple(self.names()[0])
 
-    def text_or_missing(self, text: str, missing: Sequence[str]) -> str | None:
-        """Return text as it is, or None if it stands for no value and is neither level nor category."""
-        return None if text in missing and text not in self._levels and text not in self.labels else text
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordinal(_Listed):
@@ -408,7 +394,7 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
 
     Canonical texts tell cells of one value alike, whatever type a column had: `40`, `40.0`, and the number 40.
     """
-    text, tokens = kind.folded(text, missing)
+    (text, tokens), exact = kind.folded(text, missing), getattr(kind, "exact", False)
     codes = _codes_of(kind, text)
     absent = ~valid_mask(text)
     unknown = np.flatnonzero(~absent & (codes == UNKNOWN))
@@ -418,7 +404,7 @@ def _find_text(kind: LevelKind, text: pa.Array, missing: Sequence[str]) -> np.nd
         texts = canonical(coded.dictionary)
         places = _codes_of(kind, texts)
         if tokens:
-            absent_word = are_tokens(coded.dictionary, tokens, exact=kind.is_exact).to_numpy(zero_copy_only=False)
+            absent_word = are_tokens(coded.dictionary, tokens, exact=exact).to_numpy(zero_copy_only=False)
             places[absent_word & (places == UNKNOWN)] = MISSING
         codes[unknown] = places[coded.indices.to_numpy(zero_copy_only=False)]
     codes[absent] = MISSING

@@ -141,9 +141,7 @@ class Continuous(NumericKind):
         faults: list[str] = []
         lower = real_number("lower", self.lower, faults)
         upper = real_number("upper", self.upper, faults)
-        resolution = None
-        if self.resolution is not None:
-            resolution = real_number("resolution", self.resolution, faults)
+        resolution = None if self.resolution is None else real_number("resolution", self.resolution, faults)
         nullable = flag(self.nullable, faults)
         written = Written.of(self.written, faults)
         if not faults:

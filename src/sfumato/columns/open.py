@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.storage import unmodelled
 from sfumato.columns.wall_clock import MICROSECONDS, Resolution
 from sfumato.columns.written import Written
-from sfumato.errors import ConfigError, SchemaError
+from sfumato.errors import SchemaError
 
 OpenKind: TypeAlias = Literal["integer", "continuous", "categorical", "boolean", "datetime", "unknown"]
 YEARS = (1708, 2261)
@@ -36,9 +36,6 @@ _NARROWEST: Mapping[OpenKind, LevelKind | Integer | Continuous] = {
     "boolean": Boolean(),
     "unknown": Categorical(categories=("other",)),
 }
-
-
-_UNDECLARED = "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +64,6 @@ class Identifier(ColumnKind):
         exact = flag(self.exact, faults, "exact")
         refuse(faults)
         settle(self, exact=exact)
-
-    def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
-        """Refuse: what is never released has no codes."""
-        raise ConfigError(self._not_coded())
-
-    def decode(self, codes: object, storage: pa.DataType) -> NoReturn:
-        """Refuse: what is never released has no values."""
-        raise ConfigError(self._not_coded())
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return None: names may be stored in any type."""
@@ -120,20 +109,14 @@ class Open(ColumnKind):
         if self.kind == "datetime":
             self.between(2000, 2000)  # a format that loses something is refused
         settle(self, written=written)
-        if self.atoms:
-            settle(self, atoms=self._checked_words())
-
-    def _checked_words(self) -> tuple[str, ...]:
-        """Return the words as the kind that is found will have them.
-
-        Raises:
-            SchemaError: they are none beside its numbers.
-        """
+        if not self.atoms:
+            return
         if self.kind not in ("integer", "continuous"):
             refuse([f"Expected atoms beside kinds of numbers, got some for kind {self.kind}. Leave them out."])
         if not all(isinstance(atom, str) for atom in self.atoms):
             refuse(["Expected words alone as atoms of a column to discover, got numbers. Declare its bounds."])
-        return Integer(lower=0, upper=0, written=self.written, atoms=self.atoms).words
+        # as the kind that is found will have them
+        settle(self, atoms=Integer(lower=0, upper=0, written=self.written, atoms=self.atoms).words)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -157,13 +140,10 @@ class Open(ColumnKind):
             return self.between(2000, 2000)
         return _NARROWEST[self.kind]
 
-    def code(self, column: pa.Array | pa.ChunkedArray | np.ndarray, *, missing: Sequence[str]) -> NoReturn:
-        """Refuse: there are no codes before discovery."""
-        raise SchemaError(_UNDECLARED)
-
-    def decode(self, codes: object, storage: pa.DataType) -> NoReturn:
-        """Refuse: there are no values before discovery."""
-        raise SchemaError(_UNDECLARED)
+    def _uncoded(self) -> Exception:
+        return SchemaError(
+            "Expected a column that is declared, got one to discover. Fits estimate it; here it has to be declared."
+        )
 
     def storage_fault(self, storage: pa.DataType) -> str | None:
         """Return why whatever is found could not be stored in a type; None if it could."""

@@ -15,6 +15,11 @@ Role: TypeAlias = Literal["person", "household", "name", "contact", "text", "pla
 PEOPLE: tuple[Role, ...] = ("person", "household", "name", "contact")
 """Roles of columns that name people."""
 
+
+def _words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 _PERSON = (
     "patient|patientin|person|persona|persoon|personne|personen|customer|cust|client|cliente|klient|user|member|account|"
     "acct|respondent|participant|student|pupil|employee|donor|tenant|insured|beneficiary|policyholder|citizen|resident|"
@@ -38,20 +43,17 @@ _NUMBER = (
     "identifier|identifiant|identificador|identificativo|kennung|kennziffer|token"
 )
 _OF_RECORDS = {"id", "ids", "nr", "no", "uuid", "guid", "nummer", "numero", "kennung", "hash", "identifier", "key"}
-_ALONE = {
-    *("pid", "ssn", "mrn", "nhs", "nino", "uid", "username", "screenname", "login", "loginname"),
-    *("nickname", "userid", "hhid", "seqn", "bsn", "idnp", "matricule", "usern", "handle", "usubjid"),
-    *("ptid", "ptno", "patno", "patnr", "rid", "eid", "iid", "empi", "mpi", "npi", "upi", "mbi", "hicn", "hcn", "vpn"),
-    *("vpnr", "vpcode", "probandencode", "kvnr", "kvnummer", "versnr", "ahvnr", "ahv", "svnr", "svnummer", "steuerid"),
-    *("ausweisnr", "insee", "nir", "ipp", "cpf", "curp", "codicefiscale", "nss", "nhc", "aadhaar", "nric", "pesel"),
-    *("personnummer", "cpr", "cprnr", "fodselsnummer", "hetu", "lopnr", "pidp", "mergeid", "hhidpn", "idauniq"),
-    *("nomemencr", "xwaveid", "caseid", "pseudonym", "pseudoid", "pseudonymid", "participantcode", "personalnummer"),
-}
-_NEUTRAL = {
-    *("the", "unique", "hash", "hashed", "anon", "anonymous", "anonymised", "anonymized", "pseudo"),
-    *("pseudonym", "encrypted", "masked", "src", "source", "original", "internal", "external", "ref"),
-    *("study", "primary", "new", "old"),
-}
+_ALONE = _words(
+    "pid ssn mrn nhs nino uid username screenname login loginname nickname userid hhid seqn bsn idnp matricule usern "
+    "handle usubjid ptid ptno patno patnr rid eid iid empi mpi npi upi mbi hicn hcn vpn vpnr vpcode probandencode kvnr "
+    "kvnummer versnr ahvnr ahv svnr svnummer steuerid ausweisnr insee nir ipp cpf curp codicefiscale nss nhc aadhaar "
+    "nric pesel personnummer cpr cprnr fodselsnummer hetu lopnr pidp mergeid hhidpn idauniq nomemencr xwaveid caseid "
+    "pseudonym pseudoid pseudonymid participantcode personalnummer"
+)
+_NEUTRAL = _words(
+    "the unique hash hashed anon anonymous anonymised anonymized pseudo pseudonym encrypted masked src source original "
+    "internal external ref study primary new old"
+)
 _NUMBER_ALONE = re.compile(rf"{_NUMBER}|nhs|ssn|mrn|guid")
 _PERSON_WORD = re.compile(rf"(?:{_PERSON})(?:en|n|s|e)?(?:{_NUMBER})?")
 _HOUSEHOLD_WORD = re.compile(rf"(?:{_HOUSEHOLD})(?:en|n|s)?(?:{_NUMBER})?")
@@ -59,62 +61,49 @@ _COUNTED = re.compile(rf"(?:{_PERSON}|{_HOUSEHOLD})e?s|families|people|personen|
 _PERSON_NUMBER = re.compile(rf"(?:{_PERSON}|{_WITH_NUMBER})(?:en|n|s|e)?(?:{_NUMBER})")
 _WITH_NUMBER_WORD = re.compile(rf"(?:{_WITH_NUMBER})s?")
 
-_NAMES = {
-    *("firstname", "lastname", "surname", "middlename", "givenname", "familyname", "fullname"),
-    *("forename", "maidenname", "christianname", "fname", "lname", "namefirst", "namelast"),
-    *("patientname", "customername", "clientname", "employeename", "studentname", "personname"),
-    *("username", "contactname", "membername", "vorname", "nachname", "familienname", "zuname"),
-    *("geburtsname", "rufname", "prenom", "nomdefamille", "nom", "nomclient", "nomcomplet", "nomprenom"),
-    *("nombre", "apellidopaterno", "apellidomaterno", "apellido", "apellidos", "primerapellido"),
-    *("segundoapellido", "nombres", "voornaam", "achternaam", "familienaam", "voorletters", "cognome"),
-    *("nome", "screenname", "nickname", "vornamen", "nachnamen", "prenoms"),
-}
-_CONTACTS = {
-    *("email", "emailaddress", "mail", "mailaddress", "emailadresse", "courriel", "correo"),
-    *("correoelectronico", "phone", "phonenumber", "phoneno", "phonenr", "telephone", "telephonenumber"),
-    *("tel", "telnr", "telno", "telefon", "telefonnummer", "telefono", "telefoon", "telefoonnummer"),
-    *("mobile", "mobilenumber", "mobilephone", "cellphone", "handy", "handynummer", "fax", "faxnumber"),
-    *("address", "streetaddress", "homeaddress", "street", "streetname", "strasse", "hausnummer"),
-    *("adresse", "anschrift", "wohnadresse", "rue", "direccion", "domicilio", "calle", "adres", "straat"),
-    *("straatnaam", "huisnummer", "indirizzo", "via", "ipaddress", "ipaddr", "macaddress", "iban"),
-    *("creditcard", "creditcardnumber", "cardnumber", "ccnumber", "licenseplate", "kennzeichen"),
-    *("passport", "passportnumber", "passportno", "socialsecuritynumber", "sozialversicherungsnummer"),
-    *("nationalid", "dni", "nif", "imei", "telephoneno", "telefonnr", "addressline", "portable", "movil"),
-    *("postadresse",),
-}
-_TEXTS = {
-    *("text", "freetext", "fulltext", "comment", "comments", "note", "notes", "remark", "remarks"),
-    *("message", "body", "narrative", "description", "review", "reviewtext", "tweet", "bio", "abstract"),
-    *("summary", "feedback", "bemerkung", "bemerkungen", "kommentar", "kommentare", "notiz", "notizen"),
-    *("freitext", "beschreibung", "anmerkung", "anmerkungen", "nachricht", "remarque", "remarques"),
-    *("commentaire", "commentaires", "texte", "texto", "comentario", "comentarios", "observacion"),
-    *("observaciones", "observations", "descripcion", "mensaje", "nota", "notas", "opmerking"),
-    *("opmerkingen", "omschrijving", "toelichting", "notitie", "bericht", "testo", "commento"),
-}
-_PLACES = {
-    *("zip", "zipcode", "postal", "postalcode", "postcode", "plz", "postleitzahl", "codepostal"),
-    *("codigopostal", "cap", "zip5", "zip3", "fips", "fipscode", "tract", "puma", "geoid", "lsoa", "ags"),
-    *("codepostale",),
-}
+_NAMES = _words(
+    "firstname lastname surname middlename givenname familyname fullname forename maidenname christianname fname lname "
+    "namefirst namelast patientname customername clientname employeename studentname personname username contactname "
+    "membername vorname nachname familienname zuname geburtsname rufname prenom nomdefamille nom nomclient nomcomplet "
+    "nomprenom nombre apellidopaterno apellidomaterno apellido apellidos primerapellido segundoapellido nombres "
+    "voornaam achternaam familienaam voorletters cognome nome screenname nickname vornamen nachnamen prenoms"
+)
+_CONTACTS = _words(
+    "email emailaddress mail mailaddress emailadresse courriel correo correoelectronico phone phonenumber phoneno "
+    "phonenr telephone telephonenumber tel telnr telno telefon telefonnummer telefono telefoon telefoonnummer mobile "
+    "mobilenumber mobilephone cellphone handy handynummer fax faxnumber address streetaddress homeaddress street "
+    "streetname strasse hausnummer adresse anschrift wohnadresse rue direccion domicilio calle adres straat straatnaam "
+    "huisnummer indirizzo via ipaddress ipaddr macaddress iban creditcard creditcardnumber cardnumber ccnumber "
+    "licenseplate kennzeichen passport passportnumber passportno socialsecuritynumber sozialversicherungsnummer "
+    "nationalid dni nif imei telephoneno telefonnr addressline portable movil postadresse"
+)
+_TEXTS = _words(
+    "text freetext fulltext comment comments note notes remark remarks message body narrative description review "
+    "reviewtext tweet bio abstract summary feedback bemerkung bemerkungen kommentar kommentare notiz notizen freitext "
+    "beschreibung anmerkung anmerkungen nachricht remarque remarques commentaire commentaires texte texto comentario "
+    "comentarios observacion observaciones observations descripcion mensaje nota notas opmerking opmerkingen "
+    "omschrijving toelichting notitie bericht testo commento"
+)
+_PLACES = _words(
+    "zip zipcode postal postalcode postcode plz postleitzahl codepostal codigopostal cap zip5 zip3 fips fipscode tract "
+    "puma geoid lsoa ags codepostale"
+)
 _PLACE_WORDS = {"zip", "zipcode", "postcode", "plz", "postleitzahl"}
-_WEIGHTS = {
-    *("wgt", "pweight", "perwt", "hhwt", "fnlwgt", "finalwgt", "finalwt", "finalweight", "wtfinl"),
-    *("asecwt", "earnwt", "pwgtp", "wgtp", "svyweight", "surveyweight", "surveyweights", "surveywt"),
-    *("surveywgt", "sampleweight", "samplingweight", "samplewt", "sampwt", "designweight", "dweight"),
-    *("personweight", "personwt", "hhweight", "householdweight", "populationweight", "popweight"),
-    *("pspwght", "pspweight", "anweight", "weightfinal", "phrf", "hhrf", "expansionfactor", "facexp"),
-    *("factorexp", "factorexpansion", "factordeexpansion", "gewichtung", "hochrechnungsfaktor"),
-    *("ponderation", "ponderacion", "weegfactor", "wegingsfactor", "fexp", "llcpwt", "perweight"),
-    *("statisticalweight", "weighting", "weightingfactor", "weightfactor", "poidsfinal", "designgewicht"),
-}
+_WEIGHTS = _words(
+    "wgt pweight perwt hhwt fnlwgt finalwgt finalwt finalweight wtfinl asecwt earnwt pwgtp wgtp svyweight surveyweight "
+    "surveyweights surveywt surveywgt sampleweight samplingweight samplewt sampwt designweight dweight personweight "
+    "personwt hhweight householdweight populationweight popweight pspwght pspweight anweight weightfinal phrf hhrf "
+    "expansionfactor facexp factorexp factorexpansion factordeexpansion gewichtung hochrechnungsfaktor ponderation "
+    "ponderacion weegfactor wegingsfactor fexp llcpwt perweight statisticalweight weighting weightingfactor "
+    "weightfactor poidsfinal designgewicht"
+)
 _PERHAPS_WEIGHTS = {"weight", "weights", "gewicht", "poids", "peso", "wt"}
 _WAVES = re.compile(r"wt(?:mec|int|saf|dr)\d?[a-z]?\d*(?:yr)?|[a-z]?weight\d{2,4}|rwt\w*")
-_BODIES = {
-    *("height", "size", "bmi", "length", "kg", "lbs", "dose", "systolic", "diastolic", "bp", "hp"),
-    *("horsepower", "mpg", "cylinders", "volume", "width", "cm", "waist", "hip", "carat", "groesse"),
-    *("grosse", "taille", "altura", "lengte", "pulse", "gestation", "birth", "calories", "product"),
-    *("parcel", "shipping", "freight", "engine", "displacement"),
-}
+_BODIES = _words(
+    "height size bmi length kg lbs dose systolic diastolic bp hp horsepower mpg cylinders volume width cm waist hip "
+    "carat groesse grosse taille altura lengte pulse gestation birth calories product parcel shipping freight engine "
+    "displacement"
+)
 
 
 def words_of(name: str) -> list[str]:
@@ -150,7 +139,7 @@ def role_of(name: str) -> Role | None:
         return "weight"
     if whole in _PERHAPS_WEIGHTS:
         return "perhaps weight"
-    listed: tuple[tuple[Role, set[str]], ...] = (
+    listed: tuple[tuple[Role, frozenset[str]], ...] = (
         ("name", _NAMES), ("contact", _CONTACTS), ("text", _TEXTS), ("place", _PLACES),
     )  # fmt: skip
     of_person = _person(spelled, whole)

@@ -231,9 +231,7 @@ def integers(text: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     values = np.where(is_short, values, others)
     exact = valid & ~is_short & (np.abs(others) >= 2**53) & _matches(text, _NUMBER)
     if exact.any():
-        coded = text.filter(pa.array(exact)).dictionary_encode()
-        whole = np.array([_exact(word) for word in coded.dictionary.to_pylist()], dtype=np.int64)
-        values[exact] = whole[coded.indices.to_numpy(zero_copy_only=False)]
+        values[exact] = each_word(text.filter(pa.array(exact)), pa.int64(), _exact).to_numpy()
     return values, valid | is_short
 
 

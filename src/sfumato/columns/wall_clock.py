@@ -130,7 +130,7 @@ def _moments(cells: pa.Array, format: str | None, *, strict: bool) -> tuple[np.n
         cells = cells.cast(pa.int32() if storage.bit_width == 32 else pa.int64())
     elif types.is_timestamp(storage):
         per_second, seconds_per_unit = _PER_SECOND[storage.unit], 1
-        cells = _on_the_wall(cells)
+        cells = pc.local_timestamp(cells) if storage.tz is not None and _is_known_zone(storage.tz) else cells
     else:
         return np.zeros(len(cells), dtype=np.int64), np.zeros(len(cells), dtype=bool)
     valid = valid_mask(cells)
@@ -191,13 +191,6 @@ def wall_clock_of(moment: datetime, nanosecond: int = 0) -> str:
     if finer:
         return f"{exact.isoformat(' ', 'microseconds')}{finer:03}"
     return str(exact).removesuffix(" 00:00:00")
-
-
-def _on_the_wall(cells: pa.Array) -> pa.Array:
-    zone = cells.type.tz
-    if zone is None or not _is_known_zone(zone):
-        return cells
-    return pc.local_timestamp(cells)
 
 
 @lru_cache(maxsize=256)

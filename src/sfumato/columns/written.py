@@ -61,10 +61,17 @@ class Written:
     negative: str | None = None
 
     def __post_init__(self) -> None:
-        faults = _mark_faults("decimal", self.decimal, DECIMALS)
-        faults += _mark_faults("thousands", self.thousands, THOUSANDS)
-        faults += _mark_faults("negative", self.negative, NEGATIVES)
-        faults += [fault for name in ("prefix", "suffix") for fault in _around_faults(name, getattr(self, name))]
+        faults = [
+            f"Expected {name} to be one of {', '.join(map(repr, known))}, got {shown(getattr(self, name))}."
+            for name, known in (("decimal", DECIMALS), ("thousands", THOUSANDS), ("negative", NEGATIVES))
+            if getattr(self, name) not in (None, *known)
+        ]
+        faults += [
+            f"Expected {name} to be a short text without digits, points, commas, quotes and signs, got {shown(text)}."
+            for name, text in (("prefix", self.prefix), ("suffix", self.suffix))
+            if text is not None
+            and not (isinstance(text, str) and len(text) <= _LONGEST and not _NOT_AROUND.search(text))
+        ]
         if self.negative == "parentheses" and set("()") & {*(self.prefix or ""), *(self.suffix or "")}:
             faults.append("Expected prefix and suffix without parentheses beside negative: parentheses. Leave one out.")
         if not faults and self.decimal is not None and self.thousands == self.decimal:
@@ -96,7 +103,7 @@ class Written:
 
     def __bool__(self) -> bool:
         """Whether anything is said."""
-        return any(getattr(self, fact.name) is not None for fact in fields(self))
+        return bool(self.to_dict())
 
     @property
     def is_plain(self) -> bool:
@@ -110,9 +117,8 @@ class Written:
         Raises:
             SchemaError: groups would be parted by the decimal mark.
         """
-        own = {fact.name: getattr(self, fact.name) for fact in fields(self)}
-        merged = {name: getattr(table, name) if value is None else value for name, value in own.items()}
-        if merged["thousands"] == (merged["decimal"] or "."):
+        merged = table.to_dict() | self.to_dict()
+        if merged.get("thousands") == merged.get("decimal", "."):
             if self.thousands is not None or self.decimal is None:
                 raise SchemaError("Expected thousands other than decimal, a point unless declared. Declare it.")
             merged["thousands"] = ""  # a column that turns the table's decimal mark around has no groups
@@ -158,7 +164,8 @@ class Written:
             digits = f"[0-9]{{1,3}}(?:{_any_of(self.thousands)}[0-9]{{3}})+|[0-9]+"
         mark = re.escape(self.decimal or ".")
         body = rf"(?:(?P<whole>{digits})(?P<rest>(?:{mark}[0-9]*)?{_POWER})|(?P<part>{mark}[0-9]+{_POWER}))"
-        before, behind = (rf"[\s\p{{Z}}]*{_optional(around)}[\s\p{{Z}}]*" for around in (self.prefix, self.suffix))
+        around = [_quoted((text or "").strip()) for text in (self.prefix, self.suffix)]
+        before, behind = (rf"[\s\p{{Z}}]*(?:{text})?[\s\p{{Z}}]*" for text in around)
         return rf"^(?P<sign>[+-]?){before}(?P<inner>[+-]?){body}{behind}$"
 
 
@@ -177,12 +184,8 @@ def _any_of(mark: str) -> str:
     return "['\u2019]" if mark in "'\u2019" else re.escape(mark)
 
 
-def _optional(around: str | None) -> str:
-    # \Q…\E as RE2 has it; `_NOT_AROUND` lets a backslash in, hence no raw quoting
-    return f"(?:{_quoted(around.strip())})?" if around and around.strip() else ""
-
-
 def _quoted(text: str) -> str:
+    # \Q…\E as RE2 has it; `_NOT_AROUND` lets a backslash in, hence no raw quoting
     return "".join(c if c.isalnum() or not c.isascii() else "\\" + c if c != " " else " " for c in text)
 
 
@@ -199,16 +202,3 @@ def _spell_out(facts: dict[Any, Any], faults: list[str]) -> None:
         if "prefix" in facts:
             faults.append("Expected currency or prefix, got both. Leave currency out.")
         facts["prefix"] = facts.pop("currency")
-
-
-def _mark_faults(name: str, value: object, known: tuple[str, ...]) -> list[str]:
-    if value is None or value in known:
-        return []
-    listed = ", ".join(repr(mark) for mark in known)
-    return [f"Expected {name} to be one of {listed}, got {shown(value)}."]
-
-
-def _around_faults(name: str, value: object) -> list[str]:
-    if value is None or (isinstance(value, str) and len(value) <= _LONGEST and not _NOT_AROUND.search(value)):
-        return []
-    return [f"Expected {name} to be a short text without digits, points, commas, quotes and signs, got {shown(value)}."]

@@ -90,9 +90,8 @@ def kinds_of_counts(
         texts: of columns of unknown kind, how many cells stood out that are no numbers.
     """
     std = noisy.listed.noise_std
-    parts = np.split(noisy.listed.value, counts.ends[:-1])
     kinds: dict[str, ColumnKind] = {}
-    for part, (name, kind) in zip(parts, counts.kinds.items(), strict=True):
+    for part, name, kind in counts.columns(noisy.listed.value):
         nullable = bool(part[-1] > PRESENT * std)
         if kind == "categorical":
             kinds[name] = _labels(noisy.words[name], n - float(part[-1]), std, nullable)
@@ -171,7 +170,9 @@ def _bounded(kind: OpenKind, cells: tuple[int, int], nullable: bool) -> Integer 
     # the edge of a cell that is farther from 0 is not in it
     first = math.ceil(lower) if lower >= 0 else math.floor(lower) + 1
     last = math.floor(upper) if upper <= 0 else math.ceil(upper) - 1
-    return _whole(first, max(last, first), nullable)
+    limits = np.iinfo(np.int64)  # an edge of the grid may lie beyond
+    first, last = (min(max(bound, limits.min), limits.max) for bound in (first, max(last, first)))
+    return Integer(lower=first, upper=last, nullable=nullable)
 
 
 def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
@@ -233,7 +234,7 @@ def _reasons(
     """
     reasons: dict[str, str] = {}
     std = noisy.listed.noise_std
-    for part, (name, kind) in zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True):
+    for part, name, kind in counts.columns(noisy.listed.value):
         present = max(n - float(part[-1]), 1.0)
         if kind == "categorical":
             words = noisy.words[name]
@@ -266,13 +267,6 @@ def _with_resolution(kind: ColumnKind, resolution: float | None) -> ColumnKind:
     return replace(kind, resolution=resolution)
 
 
-def _whole(lower: int, upper: int, nullable: bool) -> Integer:
-    """Return bounds that 64 bits hold: an edge of the grid may lie beyond."""
-    limits = np.iinfo(np.int64)
-    first, last = (min(max(bound, limits.min), limits.max) for bound in (lower, upper))
-    return Integer(lower=first, upper=last, nullable=nullable)
-
-
 def _labels(words: Mapping[str, float], present: float, std: float, nullable: bool) -> Categorical | Boolean:
     """Return the published words, the most frequent first, and `other` for whatever else there is.
 
@@ -298,29 +292,21 @@ _DELTA_SHARE = 0.1  # part of δ for words that one unit alone brings
 
 def discovery_stages(schema: Schema, delta: float) -> list[Stage]:
     """Return the stages of discovery: kinds where a column has none, then the domains of all open columns."""
-    stages = []
-    ratio = 2**0.5
-    if _of_unknown_form(schema):
-        stages.append(
-            Stage(
-                name=KINDS,
-                noise_multiplier=multiplier_for_share(_KIND_SHARE),
-                replace_distance=ratio,
-                measures="per column of no declared kind or resolution, how many cells are numbers, dates or texts",
-            )
-        )
     worded = (WORDED | {"continuous"}) & set(schema.open.values())
-    if schema.open:
-        stages.append(
-            Stage(
-                name=DOMAINS,
-                noise_multiplier=multiplier_for_share(DOMAIN_SHARE),
-                replace_distance=ratio,
-                extra_delta=_DELTA_SHARE * delta if worded else 0.0,
-                measures="bounds, categories and missing cells of the columns that the schema leaves open",
-            )
-        )
-    return stages
+    kinds = Stage(
+        name=KINDS,
+        noise_multiplier=multiplier_for_share(_KIND_SHARE),
+        replace_distance=2**0.5,
+        measures="per column of no declared kind or resolution, how many cells are numbers, dates or texts",
+    )
+    domains = Stage(
+        name=DOMAINS,
+        noise_multiplier=multiplier_for_share(DOMAIN_SHARE),
+        replace_distance=2**0.5,
+        extra_delta=_DELTA_SHARE * delta if worded else 0.0,
+        measures="bounds, categories and missing cells of the columns that the schema leaves open",
+    )
+    return [*([kinds] if _of_unknown_form(schema) else []), *([domains] if schema.open else [])]
 
 
 def _of_unknown_form(schema: Schema) -> tuple[str, ...]:
@@ -425,9 +411,9 @@ def _measure(
 
 def _say_beyond(noisy: NoisyTally, counts: DomainCounts, n: int) -> None:
     """Warn of columns of dates of which some beyond the grid stand out."""
-    parts = zip(np.split(noisy.listed.value, counts.ends[:-1]), counts.kinds.items(), strict=True)
     least = max(PRESENT * noisy.listed.noise_std, _FEW_BEYOND * n)
-    beyond = [repr(name) for part, (name, kind) in parts if kind == "datetime" and part[BEYOND] > least]
+    columns = counts.columns(noisy.listed.value)
+    beyond = [repr(name) for part, name, kind in columns if kind == "datetime" and part[BEYOND] > least]
     if beyond:
         warnings.warn(
             f"Dates of {', '.join(beyond)} lie beyond {YEARS[0]} and {YEARS[1]}, as 9999-12-31 does, and are read as "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -64,7 +64,6 @@ class KindCounts(Counts):
 
     columns: tuple[str, ...]
     name: str = "counts of cells that parse"
-    step: float = 1.0
     written: Mapping[str, Written | None] = field(default_factory=dict)
 
     @property
@@ -281,6 +280,11 @@ class DomainCounts(Counts):
         sizes = {"categorical": 1, "boolean": 2}
         return np.cumsum([sizes.get(kind, MISSING + 1) for kind in self.kinds.values()])
 
+    def columns(self, listed: np.ndarray) -> Iterator[tuple[np.ndarray, str, OpenKind]]:
+        """Yield a view of each column's part of listed cells, its name and its kind."""
+        for part, (name, kind) in zip(np.split(listed, self.ends), self.kinds.items(), strict=False):
+            yield part, name, kind
+
     def zero(self) -> Tally:
         """Return an empty tally."""
         words = {n: Counter[str]() for n, kind in self.kinds.items() if kind == "categorical" or n in self.beside}
@@ -291,8 +295,7 @@ class DomainCounts(Counts):
         """Count some records."""
         if self.with_records:
             total.listed[-1] += len(next(iter(rows.values())))
-        parts = np.split(total.listed[: self.ends[-1]], self.ends[:-1])
-        for part, (name, kind) in zip(parts, self.kinds.items(), strict=True):
+        for part, name, kind in self.columns(total.listed):
             column = rows[name]
             if kind in ("integer", "continuous"):
                 cells = cells_of(column)

@@ -121,7 +121,9 @@ def fit_design(
     if named:
         estimator = estimator.named()
     try:
-        _require_products(questions, design, by, what)
+        group = set() if by is None else {by}
+        for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
+            require_together(questions.measured, one | other | group, what)
     except EstimateError:
         if not named:
             raise
@@ -137,13 +139,6 @@ def fit_design(
         for label, rows in questions.levels(by).items()
     }
     return Regressions(*answers_by_group(groups))
-
-
-def _require_products(questions: Questions, design: Design, by: str | None, what: str) -> None:
-    """Refuse a regression whose sums of products are of columns that were not measured together."""
-    group = set() if by is None else {by}
-    for one, other in itertools.combinations_with_replacement((design.of_left, *design.of_terms), 2):
-        require_together(questions.measured, one | other | group, what)
 
 
 def _require_all(questions: Questions, design: Design, by: str | None, family: Family, formula: str) -> None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -116,20 +116,12 @@ class PlainRows(Around):
         return self._inner.given(codes)
 
 
-@runtime_checkable
-class AmongLabels(Protocol):
-    """A sampler that can draw given that no cell has a hidden level."""
-
-    def among_labels(self) -> Sampler:
-        """Return the sampler of that law."""
-        ...
-
-
 def labelled(schema: Schema, inner: Sampler) -> Sampler:
     """Sampler of plain rows without hidden levels, of one that may draw them."""
     hiding = {name: len(kind.labels) for name, kind in schema.of_kind(LevelKind).items() if kind.hides_blank}
-    if isinstance(inner, AmongLabels):
-        return inner.among_labels()
+    among_labels = getattr(inner, "among_labels", None)  # the law given that no cell has a hidden level
+    if among_labels is not None:
+        return among_labels()
     return LabelledRows(hiding, inner) if hiding and not isinstance(inner, UnitSampler) else inner
 
 

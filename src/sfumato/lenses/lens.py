@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -149,20 +149,10 @@ class UnitsAround(UnitSampler):
         return self._inner.fixed
 
 
-@runtime_checkable
-class ByValue(Protocol):
-    """A sampler that is given values as they are written, which codes round."""
-
-    def given_values(self, values: Mapping[str, GivenValue]) -> Sampler:
-        """Return the sampler of the conditional law, given the values of some columns."""
-        ...
-
-
 def given_values(sampler: Sampler, values: Mapping[str, GivenValue]) -> Sampler:
-    """Sampler of the conditional law given values, by their codes unless it takes the values themselves."""
-    if isinstance(sampler, ByValue):
-        return sampler.given_values(values)
-    return sampler.given({name: value.code for name, value in values.items()})
+    """Sampler of the conditional law given values, by their codes, which round, unless it takes the values."""
+    own = getattr(sampler, "given_values", None)
+    return sampler.given({name: value.code for name, value in values.items()}) if own is None else own(values)
 
 
 class Lens(Protocol):

@@ -70,15 +70,12 @@ class _Ahead:
             self._next = self._pool.submit(self._source.normals, self._size) if self._left else None
         self._left -= 1
 
-    def _next_normals(self) -> np.ndarray:
-        return self._source.normals(self._size) if self._next is None else self._next.result()
-
     def gaussian(self, shape: int | tuple[int, ...], noise_std: float) -> np.ndarray:
         """Return the noise that was drawn ahead; of another size, or for more releases than said, new noise."""
         if self._left < 0 or np.prod(shape) != self._size:
             return self._noise.gaussian(shape, noise_std)
         try:
-            normals = self._next_normals()
+            normals = self._source.normals(self._size) if self._next is None else self._next.result()
         except (MemoryError, OSError, RuntimeError):
             normals = None
         if normals is None:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sfumato.errors import ConfigError, require_instance
 from sfumato.measurements.cells import BaseCells
 from sfumato.measurements.queries import MarginalQuery
+from sfumato.mechanisms.contributions import step_of
 from sfumato.records.engine import Rows
 
 _SQRT2 = float(np.sqrt(2))
@@ -55,6 +57,11 @@ class Counts(NonNegativeSum):
         """√s."""
         return float(np.sqrt(self.squares))
 
+    @property
+    def step(self) -> float | np.ndarray:
+        """What 1 is worth: 1, unless other numbers than ones are added."""
+        return 1.0
+
 
 @dataclass(frozen=True)
 class QueryCounts(Counts):
@@ -77,11 +84,6 @@ class QueryCounts(Counts):
                 f"{f'weight={self.query.weight!r}' if self.query.weight else f'whole_rows={self.query.whole_rows}'}. "
                 "Leave it out, or write a statistic that counts so."
             )
-
-    @property
-    def step(self) -> float:
-        """1: a record adds ones."""
-        return 1.0
 
     @property
     def squares(self) -> float:
@@ -121,8 +123,14 @@ class OuterProducts(NonNegativeSum):
     """
 
     clip_norm: float
+    bits: Any
 
     @property
     def norm_bound(self) -> float:
         """C²."""
         return self.clip_norm**2
+
+    @property
+    def step(self) -> float | np.ndarray:
+        """(C/2^bits)²: products of whole numbers."""
+        return step_of(self.clip_norm, self.bits) ** 2

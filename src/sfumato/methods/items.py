@@ -44,11 +44,6 @@ class ItemCounts(Counts):
     name: str = "counts of items"
 
     @property
-    def step(self) -> float:
-        """1: a record adds ones."""
-        return 1.0
-
-    @property
     def squares(self) -> float:
         """The most items of a set."""
         return self.encoder.kind.longest

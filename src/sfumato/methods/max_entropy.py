@@ -234,7 +234,9 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
         simulate = _simulation(fit.facts.described, name, fitted, laws.get(view.branch.of)) if fitted else None
         linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, simulate=simulate)
         fitted[name] = with_units_measured(own, linked, _questions(name)) if view.schema.questions else linked
-        law = number_of_rows(linked_tables(plain_schema(view.schema)), _units_of(fitted[name]))
+        own_units = {k.removeprefix("units."): a for k, a in fitted[name].parameters.items() if k.startswith("units.")}
+        chain = FittedModel(fitted[name].sampler["units"], own_units, ())
+        law = number_of_rows(linked_tables(plain_schema(view.schema)), chain)
         laws[name] = law if owners is None else sum_law(owners.law, law)
     return _joined(fitted)
 
@@ -268,13 +270,6 @@ def _names(branch: str) -> LinkedNames:
 def _questions(branch: str) -> str:
     """The stage of a branch's questions."""
     return f"{branch}, {NAME}"
-
-
-def _units_of(branch: FittedModel) -> FittedModel:
-    """Return the chain of units of a branch."""
-    part = "units."
-    parameters = {key.removeprefix(part): a for key, a in branch.parameters.items() if key.startswith(part)}
-    return FittedModel(sampler=branch.sampler["units"], parameters=parameters, measurements=())
 
 
 def _joined(branches: Mapping[str, FittedModel]) -> FittedModel:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -100,14 +100,9 @@ def least_delta(plan: Plan) -> float:
 
     Nearer to that, most of δ would go to tails and rounding; below it, no noise has a finite ε.
     """
-    return plan.extra_delta + 4 * _added(plan)
-
-
-def _added(plan: Plan) -> float:
-    """Return the most that the privacy-loss distribution of a plan adds to δ on this machine."""
     subsets = sum(stage.count for stage in plan.stages if stage.subset is not None)
     stages = (pld.COMPOSITION_ROUNDING + 2 * pld.TAIL) * len(plan.stages)
-    return pld.STEP_ROUNDING * sampled_steps(plan) + pld.NEGLIGIBLE * subsets + stages
+    return plan.extra_delta + 4 * (pld.STEP_ROUNDING * sampled_steps(plan) + pld.NEGLIGIBLE * subsets + stages)
 
 
 def sampled_steps(plan: Plan) -> int:
@@ -120,8 +115,15 @@ def _relation(neighbours: Neighbours) -> privacy_accountant.NeighboringRelation:
     return relations.REPLACE_ONE if neighbours is Neighbours.REPLACE_ONE else relations.ADD_OR_REMOVE_ONE
 
 
-def _compose(accountant: PrivacyAccountant, events: Sequence[dp_event.DpEvent]) -> PrivacyAccountant:
-    for event in events:
+def _composed(
+    accountant: PrivacyAccountant,
+    events: Sequence[dp_event.DpEvent],
+    merged: Callable[[Sequence[dp_event.DpEvent]], Iterable[dp_event.DpEvent]] = iter,
+) -> PrivacyAccountant | None:
+    """Return the accountant once it has composed the events, `merged` if so; None if it does not take one."""
+    if not all(accountant.supports(event) for event in events):
+        return None
+    for event in merged(events):
         accountant.compose(event)
     return accountant
 
@@ -132,21 +134,15 @@ def fresh_accountant(neighbours: Neighbours, interval: float) -> pld.GridPLDAcco
 
 
 def _pld(events: Sequence[dp_event.DpEvent], neighbours: Neighbours, interval: float) -> PrivacyAccountant | None:
-    accountant = fresh_accountant(neighbours, interval)
-    if not all(accountant.supports(event) for event in events):
-        return None
-    return _compose(accountant, pld.merged_gaussians(events))
+    return _composed(fresh_accountant(neighbours, interval), events, pld.merged_gaussians)
 
 
 def composed_rdp(
     events: Sequence[dp_event.DpEvent], neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> PrivacyAccountant | None:
     """Return the Rényi accountant that has composed the events; None if it does not take one."""
-    accountant = rdp.RdpAccountant(neighboring_relation=_relation(neighbours))
-    if not all(accountant.supports(event) for event in events):
-        return None
     with _without_a_line_per_order():
-        return _compose(accountant, events)
+        return _composed(rdp.RdpAccountant(neighboring_relation=_relation(neighbours)), events)
 
 
 def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: float) -> pld.GridPLDAccountant:
@@ -159,10 +155,8 @@ def composed_pld(plan: Plan, neighbours: Neighbours, interval: float, *, tail: f
     """
     accountant = fresh_accountant(neighbours, interval)
     accountant.tail = tail
-    events = plan.events(neighbours)
-    if not all(accountant.supports(event) for event in events):
+    if _composed(accountant, plan.events(neighbours), pld.merged_gaussians) is None:
         raise UnsupportedEventError(f"Expected events with an account under {neighbours.value}, got others.")
-    _compose(accountant, pld.merged_gaussians(events))
     return accountant
 
 
@@ -211,15 +205,12 @@ def account_curve(
         raise UnsupportedEventError(
             f"Expected events that an accountant takes under {neighbours.value}, got {list(map(repr, events))}."
         )
-    accounts = []
-    for delta in deltas:
-        candidates = []
-        if by_pld is not None:
-            candidates.append(Account(_epsilon(by_pld, delta, extra_delta), delta, "PLDAccountant", interval))
-        if by_rdp is not None:
-            candidates.append(Account(_epsilon(by_rdp, delta, extra_delta), delta, "RdpAccountant", None))
-        accounts.append(min(candidates, key=lambda account: account.epsilon))
-    return accounts
+    composed = ((by_pld, "PLDAccountant", interval), (by_rdp, "RdpAccountant", None))
+    accounts = (
+        [Account(_epsilon(by, delta, extra_delta), delta, name, step) for by, name, step in composed if by is not None]
+        for delta in deltas
+    )
+    return [min(candidates, key=lambda account: account.epsilon) for candidates in accounts]
 
 
 def _epsilon(accountant: PrivacyAccountant, delta: float, extra_delta: float) -> float:
@@ -251,13 +242,7 @@ def replacing_account(plan: Plan, delta: float, *, interval: float = DEFAULT_INT
         UnsupportedEventError: no account, or none at this δ.
     """
     if plan.repetitions is None:
-        return account_curve(
-            plan.events(Neighbours.REPLACE_ONE),
-            [delta],
-            neighbours=Neighbours.REPLACE_ONE,
-            interval=interval,
-            extra_delta=plan.extra_delta,
-        )[0]
+        return account(plan, delta, neighbours=Neighbours.REPLACE_ONE, interval=interval)
     if all(stage.inclusion is None and not stage.extra_delta for stage in plan.stages):
         return account(Plan(stage.nearer(stage.replace_distance) for stage in plan.stages), delta)
     deltas = [delta * 2.0**-halvings for halvings in range(1, _MOST_HALVINGS)]

@@ -248,10 +248,6 @@ def _charged(event: object, place: Place) -> Stage:
     return stage
 
 
-def _events(stages: tuple[Stage, ...]) -> list[dict[str, Any]]:
-    return list(map(event_to_dict, stages))
-
-
 @document
 class Statement:
     """The cost of a fit, under the keys of `plan --json`: known before it runs, and stated of a release.
@@ -286,7 +282,7 @@ class Statement:
         many(Point), write=lambda points: [{"delta": point.delta, "epsilon": point.epsilon} for point in points]
     )
     extra_delta: float = entry(number(0, 1))
-    events: tuple[Stage, ...] = entry(many(_charged, _MOST_EVENTS), write=_events)
+    events: tuple[Stage, ...] = entry(many(_charged, _MOST_EVENTS), write=lambda events: [*map(event_to_dict, events)])
     stages: tuple[StageCost, ...] = entry(many(StageCost, _MOST_EVENTS))
     unit: Protected = entry(Protected)
     n_public: int | None = entry(optional(whole(1)))

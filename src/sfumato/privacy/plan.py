@@ -236,10 +236,7 @@ class Plan:
 
     def __getitem__(self, name: str) -> Stage:
         """Return the stage of that name."""
-        for stage in self.stages:
-            if stage.name == name:
-                return stage
-        raise KeyError(name)
+        return {stage.name: stage for stage in self.stages}[name]
 
     @property
     def neighbours(self) -> Neighbours:

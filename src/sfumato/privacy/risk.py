@@ -155,7 +155,17 @@ def trade_off(plan: Plan, neighbours: Neighbours | None = None) -> TradeOff:
     whole = merged([plan], relation)
     if len(whole.stages) == 1 and whole.stages[0].inclusion is None:
         return GaussianTradeOff(1 / whole.stages[0].noise_multiplier, whole.extra_delta)
-    return _refined(whole, relation)
+    # privacy-loss distributions, on a grid that is halved until figures settle
+    interval = interval_for(whole)
+    curve = _on_grid(whole, relation, interval)
+    for _ in range(_MOST_HALVINGS):
+        if 2 * len(curve.epsilons) > _MOST_POINTS:
+            break
+        interval /= 2
+        coarser, curve = curve, _on_grid(whole, relation, interval)
+        if max(abs(a - b) for a, b in zip(_figures(curve), _figures(coarser), strict=True)) <= _SETTLED:
+            break
+    return curve
 
 
 def trade_off_of_fits(plans: Sequence[Plan], neighbours: Neighbours) -> TradeOff:
@@ -176,22 +186,6 @@ def trade_off_of_fits(plans: Sequence[Plan], neighbours: Neighbours) -> TradeOff
         return trade_off(merged(plans, neighbours), neighbours)
     events, extra = events_of_fits(plans, neighbours)
     return _with_extra(_renyi(events), extra)
-
-
-def _refined(plan: Plan, relation: Neighbours) -> GridTradeOff:
-    """Return the curve of privacy-loss distributions, on a grid that is halved until figures settle."""
-    interval = interval_for(plan)
-    curve = _on_grid(plan, relation, interval)
-    for _ in range(_MOST_HALVINGS):
-        if 2 * len(curve.epsilons) > _MOST_POINTS:
-            break
-        interval /= 2
-        finer = _on_grid(plan, relation, interval)
-        moved = max(abs(a - b) for a, b in zip(_figures(finer), _figures(curve), strict=True))
-        curve = finer
-        if moved <= _SETTLED:
-            break
-    return curve
 
 
 def _figures(curve: GridTradeOff) -> list[float]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 from sfumato.columns.facts import plain_value, shown
+from sfumato.columns.kind import settle
 from sfumato.errors import SchemaError
 
 CriterionKind: TypeAlias = Literal["marginal_error", "pair_error", "auroc", "rules_broken", "finding"]
@@ -78,8 +79,7 @@ class Criterion:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise SchemaError(f"Expected a criterion of {', '.join(KINDS)}, got {shown(self.kind)}.")
-        object.__setattr__(self, "threshold", _threshold(self.kind, self.threshold))
-        object.__setattr__(self, "columns", _names(self.columns))
+        settle(self, threshold=_threshold(self.kind, self.threshold), columns=_names(self.columns))
         fewest = 2 if self.kind == "pair_error" else 1
         if self.columns and len(self.columns) < fewest:
             raise SchemaError(f"Expected columns of {self.kind} to name {fewest} columns at least, got fewer.")

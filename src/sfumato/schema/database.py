@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from sfumato.columns.facts import label_text, plain_value, shown
+from sfumato.columns.kind import settle
 from sfumato.errors import SchemaError
 
 MOST_TABLES = 200
@@ -139,16 +140,15 @@ class Branch:
     def __post_init__(self) -> None:
         require_file_name(self.name)
         place = f"the table {self.name!r}"
-        object.__setattr__(self, "max_rows", count(self.max_rows, f"max_rows of {place}"))
-        object.__setattr__(self, "columns", column_names(self.columns, f"columns of {place}"))
-        object.__setattr__(self, "ends", read_ends(self.ends, place))
-        object.__setattr__(self, "totals", read_totals(self.totals, place))
+        settle(self, max_rows=count(self.max_rows, f"max_rows of {place}"))
+        settle(self, columns=column_names(self.columns, f"columns of {place}"))
+        settle(self, ends=read_ends(self.ends, place), totals=read_totals(self.totals, place))
         for key in ("by", "key", "unit", "order"):
             value = getattr(self, key)
             if value is not None and (not isinstance(value, str) or not value):
                 raise SchemaError(f"Expected {key} of {place} to name a column, got {shown(value)}.")
         if self.within is not None:
-            object.__setattr__(self, "within", column_names(self.within, f"within of {place}"))
+            settle(self, within=column_names(self.within, f"within of {place}"))
             if len(self.within) != 2 or self.order is None:
                 raise SchemaError(
                     f"Expected within of {place} to name two columns of rows above, beside an order, got "

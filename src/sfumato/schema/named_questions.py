@@ -162,31 +162,8 @@ def read_question(entry: object) -> NamedQuestion:
     Raises:
         SchemaError: it is none.
     """
-    return entry if isinstance(entry, NamedQuestion) else _question(entry)
-
-
-def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, ...]:
-    """The questions that a list states; `faults` gets a sentence for every fault."""
-    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
-        faults.append(f"Expected questions to be a list, {_EXAMPLE}, got {shown(entries)}.")
-        return ()
-    if len(entries) > _MOST_QUESTIONS:
-        faults.append(f"Expected at most {_MOST_QUESTIONS} questions, got {len(entries)}.")
-        return ()
-    questions: list[NamedQuestion] = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            question = read_question(entry)
-        except SchemaError as error:
-            faults.append(f"Question {number}: {error}")
-            continue
-        if any(other.words == question.words for other in questions):
-            faults.append(f"Expected each question once, got {question.words!r} twice.")
-        questions.append(question)
-    return tuple(questions)
-
-
-def _question(entry: object) -> NamedQuestion:
+    if isinstance(entry, NamedQuestion):
+        return entry
     if isinstance(entry, str):
         form, _, rest = entry.partition(":")
         parts: dict[str, Any] = {form.strip(): rest.strip()}
@@ -210,6 +187,27 @@ def _question(entry: object) -> NamedQuestion:
     return NamedQuestion(form=form, columns=_names(entry[form], form), by=by, weight=weight)
 
 
+def read_questions(entries: object, faults: list[str]) -> tuple[NamedQuestion, ...]:
+    """The questions that a list states; `faults` gets a sentence for every fault."""
+    if isinstance(entries, str | Mapping) or not isinstance(entries, Sequence):
+        faults.append(f"Expected questions to be a list, {_EXAMPLE}, got {shown(entries)}.")
+        return ()
+    if len(entries) > _MOST_QUESTIONS:
+        faults.append(f"Expected at most {_MOST_QUESTIONS} questions, got {len(entries)}.")
+        return ()
+    questions: list[NamedQuestion] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            question = read_question(entry)
+        except SchemaError as error:
+            faults.append(f"Question {number}: {error}")
+            continue
+        if any(other.words == question.words for other in questions):
+            faults.append(f"Expected each question once, got {question.words!r} twice.")
+        questions.append(question)
+    return tuple(questions)
+
+
 def _names(value: object, key: str) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
@@ -222,7 +220,12 @@ def question_faults(schema: SchemaFacts, questions: Sequence[NamedQuestion]) -> 
     faults: list[str] = []
     for question in questions:
         if schema.tree is not None:  # its columns are read against those of the table below that has them
-            faults += _tree_faults(question, schema)
+            if not question_branch(question.names, schema):
+                faults.append(
+                    f"Expected the question {question.words!r} to be of {schema.tree.units!r}: of their columns, of "
+                    "the rows of one table right below, and of numbers, means and labels of the tables before it, "
+                    f"such as 'mean of score'. Got {', '.join(map(shown, question.names))}."
+                )
             continue
         kinds = schema.of_kind(TabularKind)
         try:
@@ -260,19 +263,6 @@ def _column_faults(question: NamedQuestion, schema: SchemaFacts, kinds: Mapping[
     if of in kinds and of not in numeric:
         faults.append(f"Expected a number in the question {question.words!r}, got {shown(of)}. Ask of its share.")
     return faults
-
-
-def _tree_faults(question: NamedQuestion, schema: SchemaFacts) -> list[str]:
-    """The fault of a question that no table below that of units has all columns of."""
-    database = schema.tree
-    assert database is not None
-    if question_branch(question.names, schema):
-        return []
-    return [
-        f"Expected the question {question.words!r} to be of {database.units!r}: of their columns, of the rows of one "
-        "table right below, and of numbers, means and labels of the tables before it, such as 'mean of score'. Got "
-        f"{', '.join(map(shown, question.names))}."
-    ]
 
 
 def _of_units(question: NamedQuestion, schema: SchemaFacts) -> dict[str, TabularKind]:

@@ -79,7 +79,12 @@ class OpenSchema:
             {'age': 'unknown', 'town': 'categorical'}
         """
         require_flag(names_are_public=names_are_public)
-        facts = _facts_of(columns)
+        if not isinstance(columns, Mapping | None) or not all(isinstance(name, str) for name in columns or ()):
+            raise ConfigError(
+                "Expected columns to be a mapping from names to what is public of them, such as {'age': 'integer'}, "
+                f"got {'other names' if isinstance(columns, Mapping) else f'a {type(columns).__name__}'}."
+            )
+        facts: dict[str, Any] = dict(columns or {})
         if target is not None:
             require_instance(str, "the name of a column", target=target)
             facts.setdefault(target, "categorical")
@@ -116,22 +121,6 @@ class OpenSchema:
             SchemaError: the file cannot be read, or holds faults; every one is named.
         """
         return cls.from_dict(read_document(path), base=Path(path).parent)
-
-
-def _facts_of(columns: object) -> dict[str, Any]:
-    """Return a caller's facts of columns, by name.
-
-    Raises:
-        ConfigError: it is no mapping from names.
-    """
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
-        raise ConfigError(
-            "Expected columns to be a mapping from names to what is public of them, such as {'age': 'integer'}, got "
-            f"{'other names' if isinstance(columns, Mapping) else f'a {type(columns).__name__}'}."
-        )
-    return dict(columns)
 
 
 def _entry(name: str, entry: Any, storage: pa.DataType) -> Any:  # noqa: ANN401 - as a document has it

@@ -16,6 +16,7 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -126,7 +127,7 @@ class Schema(SchemaFacts):
     def __reduce__(self) -> tuple[Any, ...]:
         facts = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         plain = {"columns": dict(self.columns), "sources": thawed(self.sources), "missing_of": dict(self.missing_of)}
-        return _rebuilt, ({**facts, **plain, "table_source": dict(self.table_source)},)
+        return partial(Schema, **{**facts, **plain, "table_source": dict(self.table_source)}), ()
 
     @property
     def rule_plan(self) -> RulePlan | None:
@@ -350,7 +351,3 @@ def read_schema(schema: SchemaLike) -> Schema:
             f"{type(schema).__name__}. sfumato.describe makes a first one of a table's column names."
         )
     return Schema.load(Path(schema))
-
-
-def _rebuilt(facts: dict[str, Any]) -> Schema:
-    return Schema(**facts)

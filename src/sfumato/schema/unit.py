@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.columns.facts import shown
+from sfumato.columns.kind import settle
 from sfumato.errors import SchemaError
 from sfumato.schema.database import Database, column_names, count, read_ends
 
@@ -47,13 +48,12 @@ class Unit:
             raise SchemaError(f"Expected unit to name a column, got column={shown(self.column)}.")
         if self.tables is not None:
             self._follow(self.tables)
-        object.__setattr__(self, "max_rows", count(self.max_rows, "max_rows of unit"))
+        settle(self, max_rows=count(self.max_rows, "max_rows of unit"))
         if self.order is not None and (not isinstance(self.order, str) or not self.order):
             raise SchemaError(f"Expected order of unit to name a column, got {shown(self.order)}.")
-        object.__setattr__(self, "constant", column_names(self.constant, "constant of unit"))
-        object.__setattr__(self, "ends", read_ends(self.ends, "unit"))
+        settle(self, constant=column_names(self.constant, "constant of unit"), ends=read_ends(self.ends, "unit"))
         if self.units is not None:
-            object.__setattr__(self, "units", count(self.units, "units of unit"))
+            settle(self, units=count(self.units, "units of unit"))
         if self.units is not None and not self.linked:
             raise SchemaError(
                 "Expected units of unit beside order or constant, got it alone. Name what links the rows, or declare "
@@ -68,7 +68,7 @@ class Unit:
         for name, value in (("max_rows", most), ("order", order), ("ends", ends)):
             if getattr(self, name) not in (0, None, (), value):
                 raise SchemaError(f"Expected {name} of unit to follow from its tables, got another. Leave it out.")
-            object.__setattr__(self, name, value)
+            settle(self, **{name: value})
 
     @property
     def count_name(self) -> str:

@@ -175,11 +175,6 @@ class PooledMoment(OuterProducts):
         high = self.encoder.frequency[self.encoder.n_low :]
         return high - high[0] if high.size else high
 
-    @property
-    def step(self) -> float:
-        """(C/2^bits)²."""
-        return step_of(self.clip_norm, self.bits) ** 2
-
     def zero(self) -> np.ndarray:
         """Return zeros."""
         high = self.high_frequencies
@@ -210,11 +205,6 @@ class ClassMoments(OuterProducts):
     clip_norm: float
     name: str = "second moments by class"
     bits: int = PRODUCT_BITS
-
-    @property
-    def step(self) -> float:
-        """(C/2^bits)²."""
-        return step_of(self.clip_norm, self.bits) ** 2
 
     def zero(self) -> np.ndarray:
         """Return zeros."""

@@ -16,7 +16,7 @@ stages before released. Samples are not tilted to them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -155,11 +155,6 @@ class StepCounts(CellCounts):
     name: str = "counts of steps in runs and cells"
 
     @property
-    def how_counted(self) -> dict[str, Any]:
-        """By `Sharing`."""
-        return {"whole_rows": self.sharing.full}
-
-    @property
     def squares(self) -> float:
         """K² times a record's."""
         return self.sharing.full**2 * super().squares
@@ -184,11 +179,6 @@ class WeightedStepCounts(StepCounts):
     column: str = ""
     name: str = "weights of steps in runs and cells"
 
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """By `Sharing` and the unit's weight."""
-        return {"whole_rows": self.sharing.full, "weight": self.column}
-
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units by their weights."""
         flat, owners, steps = flattened(rows)
@@ -210,11 +200,6 @@ class StepMoments(TableMoments):
     sharing: Sharing = AS_ONE
     name: str = "second moments of steps"
     compact = None  # type: ignore[assignment] - steps of a unit are clipped together
-
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """By `Sharing`."""
-        return {"whole_rows": self.sharing.full}
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Add the steps of some units, a few units at a time."""
@@ -252,11 +237,6 @@ class WeightedStepMoments(StepMoments):
 
     column: str = ""
     name: str = "weighted second moments of steps"
-
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """By `Sharing` and the unit's weight."""
-        return {"whole_rows": self.sharing.full, "weight": self.column}
 
     def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
         """Return v of units, whole numbers in float64: by the weight of their first step, which is that of all."""

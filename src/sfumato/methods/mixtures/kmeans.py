@@ -170,7 +170,6 @@ class GridCounts(Counts):
     vectors: Vectors
     grid: CentreGrid
     name: str = "records by cell"
-    step: float = 1.0
 
     @property
     def squares(self) -> float:

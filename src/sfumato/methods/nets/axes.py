@@ -73,11 +73,6 @@ class CentredSecondMoment(OuterProducts):
     name: str = "second moment"
     bits: int = PRODUCT_BITS
 
-    @property
-    def step(self) -> float:
-        """(C/2^bits)²."""
-        return step_of(self.clip_norm, self.bits) ** 2
-
     def zero(self) -> np.ndarray:
         """Return zeros."""
         return np.zeros((self.encoder.dimension, self.encoder.dimension))

@@ -45,6 +45,13 @@ def counted_values(columns: Iterable[tuple[TabularKind, int]]) -> Iterator[bool]
         yield counted
 
 
+def counting(statistic: object) -> dict[str, Any]:
+    """Return how a statistic's records count, as queries have it: by the weight in a column, by `Sharing`, or once."""
+    weight, sharing = getattr(statistic, "column", ""), getattr(statistic, "sharing", None)
+    by_weight = {"weight": weight} if weight else {}
+    return by_weight if sharing is None else {"whole_rows": sharing.full, **by_weight}
+
+
 @dataclass(frozen=True)
 class CellCounts(Counts):
     """How many records lie in each run of cells of every column, and in each cell; runs by class of a column.
@@ -137,8 +144,8 @@ class CellCounts(Counts):
 
     @property
     def how_counted(self) -> dict[str, Any]:
-        """How a record counts, where that is not once."""
-        return {}
+        """How a record counts, where that is not once: see `counting`."""
+        return counting(self)
 
     @property
     def step(self) -> np.ndarray:

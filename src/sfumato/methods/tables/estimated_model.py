@@ -77,13 +77,15 @@ def estimate_model(schema: SchemaLike, measurements: Iterable[Measurement]) -> R
     n = _number_of_rows(read, tables)
     _require_same_rows(common)
     pairs = pair_tables(read.released, tables)
-    entry = _entry_noise(pairs.values(), n)
+    # about the noise of the mean product of two features, of the median pair; 0 without pairs
+    entry = float(np.median([np.sqrt(pair.variance * pair.value.size) / n for pair in pairs.values()] or [0.0]))
     grid = Grid(tuple(_grid_column(name, read, tables) for name in read.released))
     facts = TableFacts(len(grid.columns), sum(c.n_cells for c in grid.columns if not c.numeric), len(grid.columns))
     resolution = Resolution(SIZES.most_runs, waves_of(entry, facts), SIZES.level_groups, {})
     columns = [_shares(column, tables, n, resolution) for column in grid.columns]
     effort = Effort.of(entry)
-    beside = _beside_dates(read)
+    cut = Grid.of(plain_schema(read), numeric_cells=SIZES.fewest_cells).columns
+    beside = [column for column in cut if column.name not in read.columns]  # of dates: nobody measured these
     grid = Grid((*grid.columns, *beside))
     columns += [_unmeasured(column) for column in beside]
     evidence = pair_moments(columns, pairs, n)
@@ -187,12 +189,6 @@ def _require_same_rows(measurements: Sequence[Measurement]) -> None:
             )
 
 
-def _entry_noise(pairs: Iterable[CountTable], n: int) -> float:
-    """About the noise of the mean product of two features, of the median pair; 0 without pairs."""
-    noise = [np.sqrt(table.variance * table.value.size) / n for table in pairs]
-    return float(np.median(noise)) if noise else 0.0
-
-
 def _grid_column(name: str, schema: Schema, tables: Sequence[CountTable]) -> ColumnGrid:
     """The finest cells of a column."""
     cells = next(axis for table in tables for axis in table.axes if axis.column == name)
@@ -203,12 +199,6 @@ def _grid_column(name: str, schema: Schema, tables: Sequence[CountTable]) -> Col
         return ColumnGrid.stored(name, kind, cells.edges)  # type: ignore[arg-type] - edges are of numbers
     except ReleaseError as error:
         raise ConfigError(str(error)) from None
-
-
-def _beside_dates(schema: Schema) -> tuple[ColumnGrid, ...]:
-    """The columns that are modelled beside dates, and that nobody measured."""
-    cut = Grid.of(plain_schema(schema), numeric_cells=SIZES.fewest_cells).columns
-    return tuple(column for column in cut if column.name not in schema.columns)
 
 
 def _unmeasured(column: ColumnGrid) -> ColumnShares:

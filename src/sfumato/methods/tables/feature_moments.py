@@ -23,6 +23,7 @@ from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import CellEntries, MomentBits, MomentQuery
 from sfumato.mechanisms.contributions import step_of
 from sfumato.mechanisms.statistics import OuterProducts
+from sfumato.methods.tables.cell_counts import counting
 from sfumato.methods.tables.leading import Leading
 from sfumato.records.engine import ROWS_AT_ONCE, Rows
 from sfumato.schema.grid import Grid
@@ -117,8 +118,8 @@ class TableMoments(OuterProducts):
 
     @property
     def how_counted(self) -> dict[str, Any]:
-        """How a record counts, where that is not once."""
-        return {}
+        """How a record counts, where that is not once: see `counting`."""
+        return counting(self)
 
     def zero(self) -> np.ndarray:
         """Return empty moments."""

@@ -69,11 +69,6 @@ class PlannedPart:
     share: float
 
     @property
-    def axes(self) -> tuple[str, ...]:
-        """The columns of a table."""
-        return self.question.axes
-
-    @property
     def link(self) -> Link:
         """Of a regression."""
         return LINKS.get(self.question.form, "identity")
@@ -200,7 +195,11 @@ def _public_design(
         design = score_design if installed("formulaic") else outlined  # a plan's: a fit refuses before
         return design(part.question.words, formula, part.link, columns)
     query = table_query(part, columns)
-    _require_few_cells(part, query)
+    if query.shape[-1] > QUESTIONS.most_cells:
+        raise SchemaError(
+            f"Expected a table of at most {QUESTIONS.most_cells} cells for the question {part.question.words!r}, got "
+            f"{query.shape[-1]}: noise would leave nothing of it. Name fewer columns, or merge labels."
+        )
     return query
 
 
@@ -248,20 +247,12 @@ def table_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], weight: st
     while True:
         axes = [
             Cells.of(column, public_runs(column, runs) if column.numeric else None)
-            for column in (columns[name] for name in part.axes)
+            for column in (columns[name] for name in part.question.axes)
         ]
         query = MarginalQuery((tuple(axes),), weight=weight)
         if query.shape[-1] <= QUESTIONS.most_cells or runs <= QUESTIONS.fewest_runs:
             return query
         runs //= 2
-
-
-def _require_few_cells(part: PlannedPart, query: MarginalQuery) -> None:
-    if query.shape[-1] > QUESTIONS.most_cells:
-        raise SchemaError(
-            f"Expected a table of at most {QUESTIONS.most_cells} cells for the question {part.question.words!r}, got "
-            f"{query.shape[-1]}: noise would leave nothing of it. Name fewer columns, or merge labels."
-        )
 
 
 def with_questions_measured(fit: Fit, fitted: FittedModel) -> FittedModel:

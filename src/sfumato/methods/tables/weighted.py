@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,11 +48,6 @@ class WeightedCounts(CellCounts):
     column: str = ""
     name: str = "weights in runs and cells"
 
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """By its weight."""
-        return {"weight": self.column}
-
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records by their weights."""
         self.add_weighted(total, rows, whole_weights(rows, self.column).astype(np.float64))
@@ -71,11 +66,6 @@ class WeightedMoments(TableMoments):
 
     column: str = ""
     name: str = "weighted second moments, pooled and by class"
-
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """By its weight."""
-        return {"weight": self.column}
 
     def counted(self, rows: Rows, clipping: np.ndarray) -> np.ndarray:
         """Return v, whole numbers in float64, shape (n,)."""

@@ -205,7 +205,10 @@ def fit_factors(
     Reference: Rubin and Thayer 1982, EM algorithms for ML factor analysis.
     """
     diagonal = np.maximum(moment.diagonal, least)
-    model = FactorModel(mean, _principal(moment, rank), np.maximum(diagonal / 2, least))
+    values, vectors = _leading(moment, rank)
+    # an eigenvalue of 0 would be a fixed point of EM
+    principal = vectors * np.sqrt(np.maximum(values, 1e-3 * max(float(values.max()), 1e-12)))
+    model = FactorModel(mean, principal, np.maximum(diagonal / 2, least))
     before = -np.inf
     for _ in range(most_iterations):
         model = model.step(moment, least)
@@ -214,10 +217,3 @@ def fit_factors(
             break
         before = likelihood
     return model
-
-
-def _principal(moment: Moment, rank: int) -> np.ndarray:
-    """Return the leading eigenvectors times the roots of their eigenvalues, shape (q, rank): where EM starts."""
-    values, vectors = _leading(moment, rank)
-    # an eigenvalue of 0 would be a fixed point of EM
-    return vectors * np.sqrt(np.maximum(values, 1e-3 * max(float(values.max()), 1e-12)))
