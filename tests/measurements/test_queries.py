@@ -27,6 +27,8 @@ GRID = Grid.of(Schema(columns=KINDS, rows=100), numeric_cells=6)
 X, SEX, GRADE = map(Cells.of, GRID.columns)
 COARSE = dataclasses.replace(X, groups=np.array([0, 0, 0, 1, 1, 1, 1, 2])[: X.base])
 SOME = dataclasses.replace(X, groups=np.array([-1, 0, -1, 1, -1, -1, -1, -1])[: X.base])
+LAST = X.steps.last
+ONE = Cells.of(GRID.columns[0].cut(np.array([0, 5, 6, LAST + 1])), np.array([-1, 0, -1, -1]))
 N = 500
 
 
@@ -183,9 +185,12 @@ def fault_of(query):
         (MarginalQuery(((Cells.all_rows(),) * (MOST_AXES + 1),)), f"more than {MOST_AXES} columns"),
         (MarginalQuery(((SEX,),), by=(Cells.all_rows(),) * MOST_AXES), f"more than {MOST_AXES} columns"),
         (MomentQuery(moments().features * 2, 1.0), "features of 'sex' twice"),
-        (MarginalQuery(((SOME, SEX),)), "some cells of one column by those of others"),
-        (MarginalQuery(((SOME,),), by=(SEX,)), "some cells of one column by those of others"),
-        (MarginalQuery(((SEX,),), by=(SOME,)), "some cells of one column by those of others"),
+        (MarginalQuery(((SOME, SEX),)), "no single values of a number"),
+        (MarginalQuery(((SOME,),), by=(SEX,)), "no single values of a number"),
+        (MarginalQuery(((SEX,),), by=(SOME,)), "no single values of a number"),
+        (MarginalQuery(((SOME,),)), "no single values of a number"),
+        (MarginalQuery(((dataclasses.replace(SEX, groups=np.array([-1, 0])),),)), "no single values of a number"),
+        (MarginalQuery(((ONE,), (ONE,))), "no single values of a number, each once"),
         (MomentQuery((CellEntries(SOME, np.ones((2, 1), int)),), 1.0), "features of some cells"),
     ],
 )

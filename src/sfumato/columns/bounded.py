@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.columns.cells import is_text, missing_mask, plain, values_of
+from sfumato.columns.cells import is_text, missing_mask, plain, valid_text, values_of
 from sfumato.columns.facts import as_fraction, shown
 from sfumato.columns.kind import Fault, GivenValue, TabularKind, refuse, settle
 from sfumato.columns.storage import as_dictionary, number_fault, type_words
@@ -362,7 +362,7 @@ class NumericKind(TabularKind):
         return "missing" if self.nullable else "the midpoint of the bounds"
 
     def _read_given(self, column: str, value: object, storage: pa.DataType, faults: list[str]) -> GivenValue:
-        word = self.word_places(pa.array([value]), ()) if isinstance(value, str) else np.array([-1])
+        word = self.word_places(pa.array([valid_text(value)]), ()) if isinstance(value, str) else np.array([-1])
         if word[0] >= 0:
             return GivenValue(FIRST_WORD + int(word[0]), self.decode(FIRST_WORD + word, storage))
         code, values = self._given_code(column, value, faults)

@@ -109,11 +109,11 @@ class Open(ColumnKind):
         if self.kind == "datetime":
             self.between(2000, 2000)  # a format that loses something is refused
         settle(self, written=written)
-        if not self.atoms:
+        if isinstance(self.atoms, list | tuple) and not self.atoms:
             return
         if self.kind not in ("integer", "continuous"):
             refuse([f"Expected atoms beside kinds of numbers, got some for kind {self.kind}. Leave them out."])
-        if not all(isinstance(atom, str) for atom in self.atoms):
+        if isinstance(self.atoms, list | tuple) and not all(isinstance(atom, str) for atom in self.atoms):
             refuse(["Expected words alone as atoms of a column to discover, got numbers. Declare its bounds."])
         # as the kind that is found will have them
         settle(self, atoms=Integer(lower=0, upper=0, written=self.written, atoms=self.atoms).words)

@@ -11,7 +11,7 @@ on the text of that cell alone: as labels, words are the same where their canoni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -52,10 +52,12 @@ def listed_atoms(
         value_of: a number as the column has it, or notes why it has none.
         faults: gets a sentence for every fault.
     """
-    if isinstance(atoms, str | bytes | set | frozenset) or not isinstance(atoms, Iterable):
+    if isinstance(atoms, str | bytes | set | frozenset | Mapping) or not isinstance(atoms, Iterable):
         faults.append(f"Expected atoms to be a list of words and numbers, got {shown(atoms)}.")
         return ()
     values: list[Any] = [label_text("a word", a, faults) if isinstance(a, str) else value_of(a) for a in atoms]
+    if faults:
+        return ()
     words = tuple(value for value in values if isinstance(value, str))
     if len(values) > MOST_ATOMS:
         faults.append(f"Expected at most {MOST_ATOMS} atoms, got {len(values)}. List those that many rows share.")

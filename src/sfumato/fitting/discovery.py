@@ -100,8 +100,9 @@ def kinds_of_counts(
         else:
             numbers, beside = _parted(noisy.words.get(name, {}))
             words = sum(beside.values())
-            nullable |= name in counts.beside and (texts or {}).get(name, 0.0) > words
-            whole, size = kind != "continuous", n - float(part[-1]) - words
+            unseen = max((texts or {}).get(name, 0.0) - words, 0.0) if name in counts.beside else 0.0
+            nullable |= unseen > 0
+            whole, size = kind != "continuous", n - float(part[-1]) - words - unseen
             edges, columns = open_edges(kind), len(counts.kinds)
             counted = NoisyColumn.counted(part[:BEYOND], std, edges, whole=whole, columns=columns, n=size)
             cells = span(counted)
@@ -116,8 +117,8 @@ def kinds_of_counts(
 
 def _parted(words: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
     """Return published words that are numbers counted one by one, and those that are words beside numbers."""
-    is_number = ~np.isnan(floats(pa.array(list(words), pa.string())))
-    numbers = {word: count for (word, count), own in zip(words.items(), is_number, strict=True) if own}
+    values = floats(pa.array(list(words), pa.string())).tolist()
+    numbers = {word: words[word] for word, value in zip(words, values, strict=True) if repr(value) == word}
     return numbers, {word: count for word, count in words.items() if word not in numbers}
 
 
@@ -131,9 +132,10 @@ def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], sch
     marks = (*MISSING_MARKS, *schema.missing_of.get(name, schema.missing))
     texts = dict.fromkeys(word.strip() for word in sorted(words, key=lambda word: -words[word]))
     atoms = [word for word in texts if word and no_word((word,), marks) is None and are_words([word])[0]]
-    if word_name(name) in {*schema.columns, *itemised(schema)} or kind.read(pa.array(atoms, pa.string()), ())[1].any():
+    atoms = [word for word in atoms if not kind.read(pa.array([word], pa.string()), ())[1].any()][:MOST_ATOMS]
+    if word_name(name) in {*schema.columns, *itemised(schema)}:
         atoms = []
-    return replace(kind, atoms=tuple(atoms[:MOST_ATOMS]), nullable=kind.nullable or len(atoms) < len(words))
+    return replace(kind, atoms=tuple(atoms), nullable=kind.nullable or bool(words))
 
 
 def _listed(
@@ -143,11 +145,12 @@ def _listed(
 
     There surely are values at or below the first cell of the span, and at or above the second.
     """
-    numbers = sorted(float(word) for word in words if abs(float(word)) < LARGEST)
+    known = {float(word): count for word, count in words.items()}
+    numbers = sorted(number for number in known if abs(number) < LARGEST)
     if not 1 < len(numbers) <= MOST_LISTED or not _may_be_all(words, present, std, 1 - _FEW_BEYOND):
         return None
     cells = cells_of(np.array(numbers))
-    rest = counts - np.bincount(cells, [words[repr(number)] for number in numbers], counts.size)
+    rest = counts - np.bincount(cells, [known[number] for number in numbers], counts.size)
     beside = rest > _AMONG_MANY * PRESENT * std * np.sqrt(1 + np.bincount(cells, minlength=counts.size))
     within = cells[0] <= span[0] and span[1] <= cells[-1]
     return numbers if within and not beside.any() and are_apart(numbers) else None
@@ -180,7 +183,8 @@ def _as_declared(kind: ColumnKind, declared: Open) -> ColumnKind:
     if isinstance(kind, DateTime):
         return declared.between(int(kind.lower[:4]), int(kind.upper[:4]), nullable=kind.nullable)
     if isinstance(kind, Integer | Continuous):
-        return replace(kind, written=declared.written, atoms=declared.atoms)
+        nullable = kind.nullable or bool(declared.atoms)  # rules may name it, to which a word is a missing cell
+        return replace(kind, written=declared.written, atoms=declared.atoms, nullable=nullable)
     return kind
 
 
@@ -400,7 +404,7 @@ def _measure(
     parts = np.split(listed.value, counts.ends)
     for name, part in zip(counts.kinds, parts, strict=False):
         if name in counts.beside:  # a word is no number either
-            part = np.append(part[:-1], part[-1] + sum(_parted(released.words[name])[1].values()))
+            part = np.append(part, list(_parted(released.words[name])[1].values()))
         measured.append((counts_name(name), replace(listed, value=part)))
     if not counts.with_records:
         return released, n

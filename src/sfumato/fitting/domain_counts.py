@@ -51,6 +51,8 @@ _CELLS = _DATES + len(DATE_FORMS)
 other code, other text, limit of numbers such as `<5`, and every form of dates."""
 _SHARE = 0.9  # of the cells with a value that have to be numbers, or dates
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
+_TEXTS = [_CODE, _TEXT, _LIMIT]
+_SLIGHT = 1.5  # times the noise, where what is missed does more harm than what is not there
 _FEW = 0.01  # of numbers that may have more decimals than the rest, and of texts that look like codes
 _COMPACT = np.array([has_digits_alone(form.format) for form in DATE_FORMS])
 
@@ -221,10 +223,14 @@ def reasons_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Reason]:
 
 
 def texts_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, float]:
-    """Return how many cells of each column are texts, and no codes, less what noise may have added. Free."""
-    most = PRESENT * noisy.noise_std * math.sqrt(2)
+    """Return how many cells of each column are no numbers, less what noise may have added. Free.
+
+    That is little: where no text is taken to exist, those there are become the midpoint of the numbers.
+    """
+    few = _SLIGHT * math.sqrt(len(_TEXTS)) * noisy.noise_std
     return {
-        name: float(counts[[_TEXT, _LIMIT]].sum()) - most for name, counts in zip(columns, noisy.value, strict=True)
+        name: float(counts.counts[_TEXTS].sum()) + counts.standing(counts.dates[~_COMPACT], _AMONG_MANY) - few
+        for name, counts in _columns(noisy, columns).items()
     }
 
 

@@ -101,7 +101,12 @@ def counted_for_bounds(release: ReleaseValue, name: str) -> Measurement | None:
     """Return the noisy counts that a fit read a column's bounds off; None where they were declared, or are a day's."""
     kind = release.schema.columns.get(name)  # as it was counted, not as a distance from an earlier column
     counted = next((m for m in release.measurements if m.name == counts_name(name)), None)
-    known = counted is not None and counted.value.shape == (MISSING + 1,) and isinstance(kind, tuple(_OPEN))
+    known = (
+        counted is not None
+        and counted.value.ndim == 1
+        and counted.value.size > MISSING
+        and isinstance(kind, tuple(_OPEN))
+    )
     return counted if known and not is_clock(kind) else None
 
 
@@ -118,7 +123,7 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
     require_well_formed(bool(np.isfinite(counted.value).all()), counts_name(name))
     units = next((m for m in release.measurements if m.name == OPEN_UNITS), None)
     size = release.certificate.n_public if units is None else float(units.value[0])
-    n = max(size - float(counted.value[-1]), 1.0)
+    n = max(size - float(counted.value[MISSING:].sum()), 1.0)  # words beside numbers come after missing cells
     hidden = _SURELY * counted.noise_std * np.sqrt(_HIDDEN_CELLS) / n
     one_value = not isinstance(kind, DateTime) and not kind.lower < kind.upper
     columns = sum(m.name.startswith(OPEN_COUNTS) for m in release.measurements)

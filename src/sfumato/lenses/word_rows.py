@@ -45,6 +45,8 @@ class WordsLens:
 class WordRows(Around):
     """Rows whose cells hold the values, or else the words, that a sampler draws beside them.
 
+    A row with neither where something has to be is another row of the same class, whole, so that rules hold.
+
     Args:
         words: the columns with words.
         inner: a sampler of rows with columns of words.
@@ -56,9 +58,13 @@ class WordRows(Around):
 
     def rows(self, n: int, rng: np.random.Generator, classes: np.ndarray | None = None) -> dict[str, Any]:
         """Return n coded rows."""
-        rows = dict(self._inner.rows(n, rng, classes))
+        rows, lacking = dict(self._inner.rows(n, rng, classes)), np.zeros(n, dtype=bool)
         for name, column in self._words.items():
-            rows[name] = column.joined(rows[name], rows.pop(column.column), rng)
+            rows[name], absent = column.joined(rows[name], rows.pop(column.column))
+            lacking |= absent & (not column.kind.nullable)
+        if lacking.any():
+            places = _dealt(lacking, np.zeros(n, dtype=np.int64) if classes is None else classes, rng)
+            rows = {name: cells[places] for name, cells in rows.items()}
         return rows
 
     def given(self, codes: Mapping[str, float]) -> Sampler:
@@ -78,3 +84,13 @@ class WordRows(Around):
         for name in split.keys() & self._words.keys():
             split |= self._words[name].given(codes[name])
         return split
+
+
+def _dealt(lacking: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the place of the row to take for each row: its own, or another's of its class where it lacks something."""
+    places = np.arange(lacking.size)
+    for label in np.unique(classes[lacking]):
+        own, others = (np.flatnonzero((classes == label) & part) for part in (lacking, ~lacking))
+        if others.size:
+            places[own] = rng.choice(others, own.size)
+    return places

@@ -93,6 +93,15 @@ class Cells:
     def _groups(self) -> np.ndarray:
         return np.arange(self.base) if self.groups is None else self.groups
 
+    @property
+    def counts_values(self) -> bool:
+        """Whether each of the cells is one value of a number."""
+        if self.edges is None or self.groups is None:
+            return False
+        places = np.flatnonzero(self.groups >= 0)
+        each = np.array_equal(np.sort(self.groups[places]), np.arange(self.size)) and places.size > 0
+        return each and places[-1] < self.edges.size - 1 and bool((np.diff(self.edges)[places] == 1).all())
+
     def fault(self, kinds: Mapping[str, object]) -> str | None:
         """The fault for columns of these kinds; None without."""
         if self.column == ALL_ROWS:

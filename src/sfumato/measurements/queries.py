@@ -220,8 +220,10 @@ def _fault_of_axes(query: MarginalQuery | MomentQuery) -> str | None:
         return None if twice is None else f"has features of {twice!r} twice"
     if len(query.by) + max(map(len, query.tables), default=0) > MOST_AXES:
         return f"has a table of more than {MOST_AXES} columns"
-    if any(cells.partial for cells in query.cells) and (query.by or any(len(table) > 1 for table in query.tables)):
-        return "has a table of some cells of one column by those of others"
+    some = [cells for cells in query.cells if cells.partial]
+    alone = not query.by and all(len(table) == 1 for table in query.tables if any(axis.partial for axis in table))
+    if some and not (alone and all(cells.counts_values for cells in some) and _twice(some) is None):
+        return "has a table of some cells of a column which are no single values of a number, each once"
     twice = next((name for axes in query.tables if (name := _twice((*query.by, *axes)))), None)
     return None if twice is None else f"has a table in which {twice!r} stands twice"
 

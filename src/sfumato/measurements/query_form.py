@@ -218,7 +218,9 @@ class QueryArrays:
         groups = self._array(name, 1)
         distinct = np.unique([] if groups is None else groups)
         distinct = distinct[distinct != -1]
-        return None if groups is None or (distinct != np.arange(distinct.size)).any() else (groups, distinct.size)
+        if groups is None or not distinct.size or (distinct != np.arange(distinct.size)).any():
+            return None
+        return groups, distinct.size
 
     def _as_entries(self, name: str) -> np.ndarray | None:
         entries = self._array(name, 2)

@@ -310,7 +310,7 @@ def _read_totally(
 def _words(written: Written | None, cells: pa.Array, missing: tuple[str, ...]) -> np.ndarray:
     """Return the texts of cells that are no numbers; None of all others."""
     cells = plain(cells)
-    rest = np.isnan(read_floats(cells, missing, written))
+    rest = np.isnan(read_floats(cells, (), written))
     words = np.full(len(cells), None, dtype=object)
     words[rest] = _values(Open(written=written), cells.filter(pa.array(rest)), missing)
     return words

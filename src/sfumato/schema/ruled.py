@@ -22,6 +22,7 @@ from sfumato.rules.repair import require_rows
 from sfumato.rules.rule_entries import MOST_RULES, numeric_columns
 from sfumato.schema.schema_facts import AnySchema, Keyed, SchemaFacts
 from sfumato.schema.set_columns import itemised
+from sfumato.schema.word_columns import word_columns
 
 _DEEPEST = 8
 _MOST_PARTS = 250_000  # values, keys and lists in all rules: a document may name one list many times
@@ -94,7 +95,15 @@ def rule_plan(schema: SchemaFacts) -> RulePlan | None:
     kinds = {name: kind for name, kind in itemised(schema).items() if isinstance(kind, TabularKind | Open)}
     plain = tuple((name, kind) for name, kind in kinds.items() if not isinstance(kind, Open))
     items = frozenset(kinds) - frozenset(schema.columns)
-    return _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, tuple(_waiting(schema).items()))
+    plan = _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, tuple(_waiting(schema).items()))
+    strict = {name for name, column in word_columns(schema).items() if not column.kind.nullable}
+    for place, names in enumerate(plan.columns, 1):
+        if wrong := sorted(strict & names):
+            raise SchemaError(
+                f"Expected rule {place} to name numbers that may be missing where words are beside them, got "
+                f"{wrong[0]!r}: to a rule a word is a missing cell. Write nullable: true."
+            )
+    return plan
 
 
 def _waiting(schema: SchemaFacts) -> dict[str, TabularKind]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.cells import valid_text
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.levels import Categorical
 from sfumato.columns.words_beside import FIRST_WORD, label_kind
@@ -61,28 +62,21 @@ class WordColumn:
             numbers = np.where(words >= 0, np.nan, cells)
         return {self.name: numbers, self.column: np.where(words >= 0, words, self.labels.missing_code).astype(np.int32)}
 
-    def joined(self, numbers: np.ndarray | Values, words: np.ndarray, rng: np.random.Generator) -> np.ndarray | Values:
-        """Return cells of drawn values and words: the value where there is one, else the word, else missing.
+    def joined(self, numbers: np.ndarray | Values, words: np.ndarray) -> tuple[np.ndarray | Values, np.ndarray]:
+        """Return cells of drawn values and words, shape (n,), and which hold neither.
 
-        Where the kind is not nullable, a cell that is neither is dealt anew: it is that of another row.
+        The value where there is one, else the word, else missing.
 
         Args:
             numbers: codes of values, or these, shape (n,).
             words: codes of words, shape (n,).
-            rng: public randomness; untouched where no cell is neither, or the kind is nullable.
         """
         absent = numbers.absent if isinstance(numbers, Values) else np.isnan(numbers)
         places = np.where(absent & (words < len(self.kind.words)), words, -1).astype(np.int64)
         cells = Values(numbers.values, absent, places) if isinstance(numbers, Values) else numbers
         if not isinstance(cells, Values):
             cells = np.where(places >= 0, FIRST_WORD + places, cells)
-        neither = absent & (places < 0)
-        if self.kind.nullable or not neither.any():
-            return cells
-        rows, own = np.arange(len(words)), np.flatnonzero(~neither)
-        if own.size:
-            rows[neither] = own[rng.integers(own.size, size=int(neither.sum()))]
-        return cells[rows]
+        return cells, absent & (places < 0)
 
     def given(self, code: float) -> dict[str, float]:
         """Return the code of a given cell as codes of the two columns; of a value its own alone: no word is beside."""
@@ -93,7 +87,8 @@ class WordColumn:
 
     def condition(self, value: object) -> dict[str, object]:
         """Return what a caller asks of a cell as what is asked of the two columns: None stands for neither."""
-        place = int(self.kind.word_places(pa.array([value], pa.string()), ())[0]) if isinstance(value, str) else -1
+        text = pa.array([valid_text(value) if isinstance(value, str) else None], pa.string())
+        place = int(self.kind.word_places(text, ())[0])
         if place >= 0:
             return {self.column: self.kind.words[place]}
         return {self.name: value, self.column: None} if value is None else {self.name: value}
