@@ -525,8 +525,8 @@ BUGS = [
     PlantedBug(
         "writers: the type that a column has by its only value refuses it",
         "records/private.py",
-        "    return name in source.inferred and ",
-        "    return False and ",
+        "        is_inferred = name in source.inferred and ",
+        "        is_inferred = False and ",
         f"{WRITERS} -k only_value",
     ),
     PlantedBug(

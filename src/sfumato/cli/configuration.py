@@ -76,7 +76,11 @@ def _of_one(command: Any, full: str, content: Mapping[str, Any], place: Path) ->
             raise ConfigError(_unknown(key, list(options), f"under [{full}] of {place}"))
     given = {key: value for key, value in {**top, **section}.items() if key in options}
     if given:
-        _tell(place, given)
+        from rich.markup import escape
+
+        from sfumato.cli.output import notes
+
+        notes.print(f"[yellow]Note:[/] defaults from {escape(str(place))}: {escape(', '.join(given))}.", soft_wrap=True)
     return {options[key].name: _plain(value, key, place) for key, value in given.items()}
 
 
@@ -140,11 +144,3 @@ def _sections(content: Any, place: Path) -> Mapping[str, Any]:  # noqa: ANN401 -
 
 def _unknown(key: str, known: Any, where: str) -> str:  # noqa: ANN401 - several names
     return f"Expected one of {', '.join(known)} {where}, got {key!r}.{did_you_mean(key, known)}"
-
-
-def _tell(place: Path, given: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-
-    from sfumato.cli.output import notes
-
-    notes.print(f"[yellow]Note:[/] defaults from {escape(str(place))}: {escape(', '.join(given))}.", soft_wrap=True)

@@ -347,18 +347,14 @@ def _answers_on_terminal(questions: tuple[review.Question, ...]) -> dict[str, st
 def _read_answers(place: str) -> dict[str, str]:
     """Return the answers of a file: text, or a number as it is written."""
     if place == STANDARD_INPUT:
-        content = documents.parse_document(_standard_input(), "standard input")
+        if sys.stdin is None or sys.stdin.isatty():
+            raise ConfigError("Expected answers on standard input, got a terminal. Pipe a file into the command.")
+        content = documents.parse_document(sys.stdin.read(documents.MAX_BYTES), "standard input")
     else:
         content = documents.read_document(place)
     if not isinstance(content, Mapping):
         raise SchemaError("Expected answers to map the keys of questions to answers. --json prints the questions.")
     return {str(key): _text(str(key), value) for key, value in content.items()}
-
-
-def _standard_input() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise ConfigError("Expected answers on standard input, got a terminal. Pipe a file into the command.")
-    return sys.stdin.read(documents.MAX_BYTES)
 
 
 def _text(key: str, value: Any) -> str:  # noqa: ANN401 - a document holds any value
@@ -385,7 +381,10 @@ def validate_command(
     are_readable = not (lacking if known.tree else any(lacking.intersection(rule.columns) for rule in rules))
     breaks = rule_breaks.count_breaks(source, known) if are_readable else None
     if json_output:
-        print_json(_findings_json(findings, breaks))
+        keys = ("column", "problem", "becomes", "count", "examples")
+        entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
+        counted = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
+        print_json({"private": False, "findings": entries, **counted})
     else:
         _print_findings(known, findings, breaks)
     absent = [repr(finding.column) for finding in findings if finding.problem == "absent"]
@@ -394,13 +393,6 @@ def validate_command(
             f"Expected all columns of the schema in the data, got none named {', '.join(absent)}: a fit refuses such "
             "data. Correct the names, or take the columns out of the schema."
         )
-
-
-def _findings_json(findings: list[validation.Finding], breaks: rule_breaks.RuleBreaks | None) -> dict[str, Any]:
-    keys = ("column", "problem", "becomes", "count", "examples")
-    entries = [{key: getattr(finding, key) for key in keys} for finding in findings]
-    rules = {} if breaks is None else {"rows": breaks.n_rows, "rules": dict(breaks.counts)}
-    return {"private": False, "findings": entries, **rules}
 
 
 def _print_findings(

@@ -7,7 +7,7 @@ terminal would take for a command, or for a change of direction, is shown as an 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -245,15 +245,12 @@ def _print_outside(
     )
     for title, some, explanation in parts:
         if some:
-            _print_shares(title, some, outside)
+            shown = some[:_MOST_OUTSIDE]
+            rows = [[name, *(f"{shares.get(name, 0.0):.2%}" for shares in outside.values())] for name in shown]
+            print_table(title, ["column", *outside], rows)
+            if len(some) > _MOST_OUTSIDE:
+                say(f"... and of {len(some) - _MOST_OUTSIDE} more columns.")
             say(explanation)
-
-
-def _print_shares(title: str, names: Sequence[str], outside: Mapping[str, Mapping[str, float]]) -> None:
-    rows = [[name, *(f"{shares.get(name, 0.0):.2%}" for shares in outside.values())] for name in names[:_MOST_OUTSIDE]]
-    print_table(title, ["column", *outside], rows)
-    if len(names) > _MOST_OUTSIDE:
-        say(f"... and of {len(names) - _MOST_OUTSIDE} more columns.")
 
 
 def _print_not_compared(columns: Mapping[str, list[str]]) -> None:
@@ -290,11 +287,8 @@ def _print_sample(sample: Mapping[str, Any] | None) -> None:
     say(f"Classifiers learned from {sample['rows']} of {of} rows, drawn at random (all: --train-rows 0). With")
     say("a quarter of these rows scores change as follows, and about as much they are off for the sample's sake:")
     for name, error in sample["error"].items():
-        say(f"  {name}: {', '.join(f'{label} {_mean(error[key])}' for key, label in _SCORES)}")
-
-
-def _mean(value: Any) -> str:  # noqa: ANN401 - as `_score`
-    return number(value["mean"] if isinstance(value, Mapping) else value)
+        means = {key: value["mean"] if isinstance(value, Mapping) else value for key, value in error.items()}
+        say(f"  {name}: {', '.join(f'{label} {number(means[key])}' for key, label in _SCORES)}")
 
 
 def _score(value: Any) -> str:  # noqa: ANN401 - a figure, or what `over_runs` makes of it

@@ -116,7 +116,7 @@ def table_command(
         require_extra("regression", "read formulas")
     require_integer(at_least=1, runs=runs)
     most = _most(train_rows)
-    release = _release_of_rows(Path(synthetic)) if _is_release(synthetic) else None
+    release = _release_of_rows(Path(synthetic))
     known = _known(schema, release)
     texts = {"REAL": real, "SYNTHETIC": None if release else synthetic, "REAL_TEST": test}
     records = _open_tables(input_format, known, **texts)
@@ -206,12 +206,10 @@ def _open_tables(input_format: str | None, known: sfumato.Schema | None, **texts
     return {name: open_data(text, input_format if name in piped else None, known) for name, text in named.items()}
 
 
-def _is_release(text: str) -> bool:
-    path = Path(text)
-    return path.suffix == files.ARCHIVE_SUFFIX or (path / files.MANIFEST).is_file()
-
-
-def _release_of_rows(path: Path) -> sfumato.Release:
+def _release_of_rows(path: Path) -> sfumato.Release | None:
+    """Return the release at a path; None where none is there."""
+    if path.suffix != files.ARCHIVE_SUFFIX and not (path / files.MANIFEST).is_file():
+        return None
     release = sfumato.load(path)
     sets = set_columns.sets_alone(release.schema)
     if sets or release.is_data_set:

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from sfumato.io.chunks import Source
     from sfumato.privacy import words
     from sfumato.privacy.budget import EstimateCount
-    from sfumato.privacy.certificate import Description
     from sfumato.records import private
     from sfumato.release import files
     from sfumato.schema import sources
@@ -131,7 +130,11 @@ def plan_command(
         print_json(plan.to_dict())
         return
     if releases is not None:
-        _tell_releases(releases, epsilon, plan)
+        say(
+            f"{releases} releases of the same people cost epsilon = {epsilon:g} at delta = {plan.delta:g} together, if "
+            f"each is fitted with --epsilon {plan.epsilon:g} --delta {plan.delta:g}. Keep one --ledger for all. Here "
+            "is one:"
+        )
     print_cost(plan)
     tell_duration(synthesizer, known, target, n_public)
 
@@ -145,13 +148,6 @@ def _one_of(
     if epsilon is None:
         raise ConfigError("Expected --epsilon, which all releases share, with --releases, got none. Give it.")
     return synthesizer.for_releases(releases, known, target=facts.target, n_public=facts.n_public)
-
-
-def _tell_releases(releases: int, epsilon: float | None, one: Description) -> None:
-    say(
-        f"{releases} releases of the same people cost epsilon = {epsilon:g} at delta = {one.delta:g} together, if each "
-        f"is fitted with --epsilon {one.epsilon:g} --delta {one.delta:g}. Keep one --ledger for all. Here is one:"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,9 @@ def check_releases(ledger: str | os.PathLike[str], releases: Sequence[str | os.P
             continue
         if any(_forked(one, other) for other in certificates):
             standings[i] = "fork"
-        elif standings[i] == "not noted" and _is_copied(one, certificates):
+        elif standings[i] == "not noted" and any(
+            one.ledger == other.ledger and one.release != other.release for other in certificates
+        ):
             standings[i] = "other release"
     return tuple(
         Claim(os.fspath(path), None if c.ledger is None else c.ledger.charge, standing)
@@ -81,10 +83,6 @@ def _forked(one: Certificate, other: Certificate) -> bool:
     if one.ledger is None or other.ledger is None:
         return False
     return one.ledger.charge == other.ledger.charge and one.ledger.chain != other.ledger.chain
-
-
-def _is_copied(one: Certificate, others: Sequence[Certificate]) -> bool:
-    return any(one.ledger == other.ledger and one.release != other.release for other in others)
 
 
 def _standing(certificate: Certificate, state: LedgerState) -> Standing:

@@ -59,14 +59,22 @@ def draft_tables(tables: Mapping[str, Source], *, exact: bool = False, names_are
         )
     columns, notes, own = _columns(surveys, tree, exact=exact)
     tree = tree.without([link.below for link in tree.links if not own[link.below]])
+    released = {column for names in own.values() for column in names}
+    missing = {  # of columns and of keys
+        column: texts
+        for name, table in surveys.items()
+        for column, texts in table.missing_of.items()
+        if column not in released or column in own.get(name, ())
+    }
     schema = None
+    first, *others = (table.reader for table in surveys.values())
     with contextlib.suppress(SchemaError):
         schema = Schema(
             columns=columns,
             unit=read_tables(_entries(surveys, tree, own, exact=exact), [], []),
             draft=True,
-            missing_of=_missing(surveys, own),
-            reader=_reader(surveys),
+            missing_of=missing,
+            reader=first if all(other == first for other in others) else Reader(),
         )
     if schema is None or schema.unit is None:
         raise DataError(
@@ -123,23 +131,6 @@ def _entries(
             entry["unit"] = unit
         entries[link.below] = entry
     return entries
-
-
-def _missing(surveys: Mapping[str, TableSurvey], own: Mapping[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    """Return texts for no value, of columns and of keys."""
-    released = {column for columns in own.values() for column in columns}
-    return {
-        column: texts
-        for name, table in surveys.items()
-        for column, texts in table.missing_of.items()
-        if column not in released or column in own.get(name, ())
-    }
-
-
-def _reader(surveys: Mapping[str, TableSurvey]) -> Reader:
-    """Return how the cells of all tables are written, where it is the same."""
-    first, *others = (table.reader for table in surveys.values())
-    return first if all(other == first for other in others) else Reader()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.columns.kinds import (
-    Identifier,
-)
+from sfumato.columns.kinds import Identifier
 from sfumato.desk.person_columns import person_columns
 from sfumato.desk.proposals import Guesses, Protection, proposals_of, proposed_protection
 from sfumato.desk.rule_candidates import rule_candidates

@@ -298,7 +298,11 @@ def _proposed_weight(surveys: Mapping[str, ColumnSurvey], proposals: Guesses) ->
             "THE RECORDS, rounded up: replace it by a public bound. If it measures something, take this line out and "
             "write a kind for the column"
         )
-        return Weight(column=name, upper=_rounded_up(float(survey.highest or 1))), note
+        highest = float(survey.highest or 1)
+        power = 10.0 ** math.floor(math.log10(highest))
+        # the next number of 1, 2, 5, 10, 20 and so on
+        upper = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= highest)
+        return Weight(column=name, upper=upper), note
     return None, ""
 
 
@@ -308,12 +312,6 @@ def _is_survey(name: str, surveys: Mapping[str, ColumnSurvey]) -> bool:
     low, high = survey.lowest or 0, survey.highest or 0
     is_body = low >= _KILOGRAMS[0] / 2 and high <= _KILOGRAMS[1]
     return not measures_bodies(others) and not is_body
-
-
-def _rounded_up(number: float) -> float:
-    """Return the next number of 1, 2, 5, 10, 20 and so on."""
-    power = 10.0 ** math.floor(math.log10(number))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= number)
 
 
 def beside_images(

@@ -8,6 +8,7 @@ what it says in short stays short.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -272,14 +273,10 @@ def _bound(text: str, kind: Integer | Continuous | DateTime) -> object:
     """Return a bound as a document holds it; what is no number is left for the schema's reader to refuse."""
     if isinstance(kind, DateTime):
         return text.strip()
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text.strip()
+    for read in (int, float):
+        with contextlib.suppress(ValueError):
+            return read(text)
+    return text.strip()
 
 
 def _missing(schema: Schema) -> Question:

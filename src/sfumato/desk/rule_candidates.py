@@ -299,14 +299,11 @@ def _implications(table: Table, kinds: Mapping[str, TabularKind], known: set[tup
     surprising = support[:, None] * (1 - support[None, :] / masks.shape[1]) >= _LEAST_BREAKS
     classes = _classes(implied & implied.T)
     leaders = np.array([members[0] for members in classes])
-    steps: dict[int, Rule] = {}
     for members in classes:
         if surprising[members[0], members[0]]:
             yield from _equal(events, members)
     yield from _spans(table, kinds, [(events[i], masks[i]) for i in leaders], known)
-    for place, _ in enumerate(leaders):
-        _steps(place, leaders, implied & surprising, events, steps)
-    yield from steps.values()
+    yield from _steps(leaders, implied & surprising, events)
 
 
 def _events(table: Table, kinds: Mapping[str, TabularKind]) -> tuple[list[_Event], np.ndarray]:
@@ -363,14 +360,14 @@ def _equal(events: list[_Event], members: list[int]) -> Iterator[Rule]:
         yield {"if": {first.column: first.label}, "then": {e.column: e.label for e in others}, "only_if": True}
 
 
-def _steps(place: int, leaders: np.ndarray, implied: np.ndarray, events: list[_Event], steps: dict[int, Rule]) -> None:
-    """Note what follows from an event, but for what follows from that again."""
-    event = int(leaders[place])
-    follows = [int(j) for j in leaders if j != event and implied[event, j] and not implied[j, event]]
-    nearest = [j for j in follows if not any(implied[k, j] and not implied[j, k] for k in follows if k != j)]
-    if nearest:
-        conclusions = {events[j].column: events[j].label for j in nearest}
-        steps[event] = {"if": {events[event].column: events[event].label}, "then": conclusions}
+def _steps(leaders: np.ndarray, implied: np.ndarray, events: list[_Event]) -> Iterator[Rule]:
+    """Yield what follows from each event, but for what follows from that again."""
+    for event in leaders.tolist():
+        follows = [int(j) for j in leaders if j != event and implied[event, j] and not implied[j, event]]
+        nearest = [j for j in follows if not any(implied[k, j] and not implied[j, k] for k in follows if k != j)]
+        if nearest:
+            conclusions = {events[j].column: events[j].label for j in nearest}
+            yield {"if": {events[event].column: events[event].label}, "then": conclusions}
 
 
 def _spans(

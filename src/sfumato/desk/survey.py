@@ -67,11 +67,7 @@ class TimeSpan:
     @classmethod
     def of(cls, micros: np.ndarray) -> TimeSpan:
         """Return the span of at least one moment."""
-        resolution: Resolution = "microsecond"
-        for step in _FIXED:
-            if not (micros % MICROSECONDS[step]).any():
-                resolution = step
-                break
+        resolution: Resolution = next(step for step in _FIXED if not (micros % MICROSECONDS[step]).any())
         return cls(int(micros.min()), int(micros.max()), resolution)
 
     def joined(self, other: TimeSpan | None) -> TimeSpan:
@@ -216,7 +212,9 @@ class ColumnSurvey:
         self.n_missing += len(cells) - len(values)
         if not len(values):
             return
-        self._add_distinct(values)
+        self.counts = self.counts if has_text(values.type) else None
+        if self.counts is not None:
+            self.counts.add(values)
         if types.is_temporal(values.type):
             self.is_number = False
             micros, valid = read_microseconds(values, (), CLOCK if types.is_time(values.type) else None)
@@ -243,11 +241,6 @@ class ColumnSurvey:
         self.n_missing += cells.null_count
         self.longest = max(self.longest, int(lengths.max(initial=0)))
         self.items.add(pa.chunked_array([items]))
-
-    def _add_distinct(self, values: pa.Array) -> None:
-        self.counts = self.counts if has_text(values.type) else None
-        if self.counts is not None:
-            self.counts.add(values)
 
     def _add_numbers(self, values: pa.Array) -> None:
         floats = read_floats(values, ())

@@ -353,13 +353,10 @@ def _token_note(survey: ColumnSurvey) -> str:
 def _shown(texts: Mapping[str, int]) -> str:
     """Return some texts with how many cells hold each."""
     some = list(texts.items())[:_MOST_SHOWN]
-    words = [f"{_short(text)!r} ({count:,} cell{'' if count == 1 else 's'})" for text, count in some]
+    short = {text: text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..." for text, _ in some}
+    words = [f"{short[text]!r} ({count:,} cell{'' if count == 1 else 's'})" for text, count in some]
     more = len(texts) - len(some)
     return ", ".join(words) + (f" and {more:,} more" if more else "")
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def left_out(source: Source, surveys: Mapping[str, ColumnSurvey]) -> tuple[str, ...]:

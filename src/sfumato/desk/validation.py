@@ -21,7 +21,7 @@ from sfumato.columns.cells import is_text, plain, read_text, total
 from sfumato.columns.kind import Fault, TabularKind
 from sfumato.columns.kinds import Continuous
 from sfumato.columns.open import Open
-from sfumato.io.chunks import Chunk, Column, Source
+from sfumato.io.chunks import Column, Note, Source
 from sfumato.records.long_tables import as_records
 from sfumato.records.table_sources import TableSources
 from sfumato.records.units import NOBODY, RowKeys, UnitNumbers
@@ -32,11 +32,10 @@ from sfumato.schema.unit import Unit
 
 INSIDE, CLAMPED, NOWHERE = 0, 1, 2
 """Marks of `outside_marks`."""
-KeyProblem: TypeAlias = Literal["no_key", "repeated", "orphans", "no_rows", "too_many"]
 Problem: TypeAlias = (
     Literal["absent", "storage", "undeclared", "varies", "negative", "nobody"]
     | Literal["skipped", "shortened", "no_records", "nothing_declared"]
-    | KeyProblem
+    | Literal["no_key", "repeated", "orphans", "no_rows", "too_many"]
     | Fault
 )
 
@@ -66,25 +65,8 @@ def _marks(kind: TabularKind, cells: pa.Array, missing: Sequence[str]) -> np.nda
     return marks
 
 
-@dataclass(frozen=True, slots=True)
-class KeyCount:
-    """A problem of keys.
-
-    Attributes:
-        column: `table.column`.
-        problem: its kind.
-        becomes: the fate of the rows or keys.
-        count: of these.
-    """
-
-    column: str
-    problem: KeyProblem
-    becomes: str
-    count: int
-
-
-def key_problems(source: TableSources, schema: Schema) -> Iterator[KeyCount]:
-    """Yield what is wrong with the keys of a database, level by level; counts may be 0.
+def key_problems(source: TableSources, schema: Schema) -> Iterator[Finding]:
+    """Yield what is wrong with the keys of a database, level by level.
 
     Memory: a number for each key and each row.
 
@@ -92,9 +74,9 @@ def key_problems(source: TableSources, schema: Schema) -> Iterator[KeyCount]:
         DataError: a table cannot be read.
     """
     levels = _Levels(schema, source)
-    yield from levels.units(source.database.units, source.key)
-    for branch in source.database.branches:
-        yield from levels.branch(branch)
+    of_units = levels.units(source.database.units, source.key)
+    of_branches = (levels.branch(branch) for branch in source.database.branches)
+    yield from (finding for findings in (of_units, *of_branches) for finding in findings if finding.count)
 
 
 class _Levels:
@@ -105,7 +87,7 @@ class _Levels:
         self._keys, self._owners = dict[str, RowKeys](), dict[str, np.ndarray]()
         self._units = UnitNumbers(())
 
-    def units(self, name: str, column: str) -> Iterator[KeyCount]:
+    def units(self, name: str, column: str) -> Iterator[Finding]:
         """Read the table of units."""
         table = self._tables[name]
         self._units = UnitNumbers((*self._schema.missing_in(table, column), ""), exact=self._schema.is_exact(column))
@@ -113,11 +95,11 @@ class _Levels:
         numbers, each = _whole(parts), np.arange(len(self._units))
         self._keys[name], self._owners[name] = RowKeys(self._units, each, each, self._units), each
         place = f"{name}.{column}"
-        yield KeyCount(place, "no_key", "left out", int((numbers == NOBODY).sum()))
+        yield Finding(place, "no_key", "left out", int((numbers == NOBODY).sum()))
         becomes = "one unit, of the row that a hash of its contents chooses"
-        yield KeyCount(place, "repeated", becomes, _repeated(numbers[numbers != NOBODY]))
+        yield Finding(place, "repeated", becomes, _repeated(numbers[numbers != NOBODY]))
 
-    def branch(self, branch: Branch) -> Iterator[KeyCount]:
+    def branch(self, branch: Branch) -> Iterator[Finding]:
         """Read a table of rows."""
         table, keys = self._tables[branch.name], self._keys[branch.of]
         exact = branch.key is not None and self._schema.is_exact(branch.key)
@@ -133,14 +115,14 @@ class _Levels:
         sizes = np.bincount(above[named], minlength=self._owners[branch.of].size)
         counted = self._owners[branch.of] != NOBODY
         place = f"{branch.name}.{branch.by}"
-        yield KeyCount(place, "no_key", "left out", int(none.sum()))
-        yield KeyCount(place, "orphans", "left out: no row above has their key", int((~named & (none == 0)).sum()))
-        yield KeyCount(place, "no_rows", "kept: rows above of 0 rows", int((counted & (sizes == 0)).sum()))
+        yield Finding(place, "no_key", "left out", int(none.sum()))
+        yield Finding(place, "orphans", "left out: no row above has their key", int((~named & (none == 0)).sum()))
+        yield Finding(place, "no_rows", "kept: rows above of 0 rows", int((counted & (sizes == 0)).sum()))
         becomes = f"left out: beyond {branch.max_rows} rows of one row above"
-        yield KeyCount(place, "too_many", becomes, int(np.maximum(sizes - branch.max_rows, 0).sum()))
+        yield Finding(place, "too_many", becomes, int(np.maximum(sizes - branch.max_rows, 0).sum()))
         yield from self._own_keys(branch, own, np.where(named, numbers, NOBODY), above)
 
-    def _own_keys(self, branch: Branch, own: UnitNumbers, numbers: np.ndarray, above: np.ndarray) -> Iterator[KeyCount]:
+    def _own_keys(self, branch: Branch, own: UnitNumbers, numbers: np.ndarray, above: np.ndarray) -> Iterator[Finding]:
         """Note the keys by which tables below name rows."""
         below = [other for other in self._branches if other.of == branch.name]
         if branch.key is None or not below:
@@ -151,8 +133,8 @@ class _Levels:
         has_key = numbers != NOBODY
         pairs = numbers * len(self._units) + owners if all(other.unit for other in below) else numbers
         place = f"{branch.name}.{branch.key}"
-        yield KeyCount(place, "no_key", "kept, without rows below", int((~has_key & (above != NOBODY)).sum()))
-        yield KeyCount(place, "repeated", "rows below belong to one row of the key", _repeated(pairs[has_key]))
+        yield Finding(place, "no_key", "kept, without rows below", int((~has_key & (above != NOBODY)).sum()))
+        yield Finding(place, "repeated", "rows below belong to one row of the key", _repeated(pairs[has_key]))
 
 
 def _whole(parts: list[np.ndarray]) -> np.ndarray:
@@ -164,7 +146,7 @@ def _repeated(numbers: np.ndarray) -> int:
     return int((np.unique(numbers, return_counts=True)[1] > 1).sum())
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Finding:
     """Cells of one column that a fit would change, or a column that does not fit the schema.
 
@@ -212,7 +194,9 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     read = [*released, *([] if weight is None else [weight])]
     counted: dict[tuple[str, Problem], Finding] = {}
     n_records = 0
-    for chunk in _cells(source, read):
+    # cells as they lie there: those of several tables each by themselves
+    parts = source.parts(read) if isinstance(source, TableSources) else [(source, read)]
+    for chunk in (chunk for part, own in parts if own for chunk in part.chunks(own)):
         n_records += chunk.n_rows
         if weight is not None:
             _note_weights(
@@ -232,7 +216,7 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
         findings.append(Finding(column="", problem="nothing_declared", becomes=becomes))
     if schema.unit is not None and schema.unit.linked and not absent & {schema.unit.column, *schema.unit.constant}:
         if isinstance(source, TableSources):
-            findings += _key_findings(source, schema)
+            findings += key_problems(source, schema)
         else:
             findings += _linked_findings(source, schema, schema.unit)
     order = {name: place for place, name in enumerate(schema.columns)}
@@ -240,26 +224,16 @@ def validate(source: Source, schema: Schema) -> list[Finding]:
     return sorted(findings, key=lambda finding: order.get(finding.column, len(order) if finding.column else -1))
 
 
-def _cells(source: Source, names: list[str]) -> Iterator[Chunk]:
-    """Yield chunks of cells as they lie there: those of several tables each by themselves."""
-    parts = source.parts(names) if isinstance(source, TableSources) else [(source, names)]
-    for part, own in parts:
-        yield from part.chunks(own) if own else ()
-
-
 def _skipped_records(source: Source, schema: Schema) -> Iterator[Finding]:
     """Yield findings of the records that cannot be read, and of those that are not read to their end."""
-    left_out = ("left out, whole records", source.notes("skipped"))
-    cut = ("read without their last cells, which are empty and beyond the header", source.notes("shortened"))
-    beside = ("read without the cells beside them, which are under no name", source.notes("beside"))
-    images = schema.images
-    column = images[0] if images else ""
-    problem: Problem = "unparseable" if images else "skipped"
-    kinds: tuple[tuple[str, Problem, tuple[str, Iterator[str]]], ...]
-    kinds = ((column, problem, left_out), ("", "shortened", cut), ("", "shortened", beside))
-    for place, what, (becomes, records) in kinds:
-        finding = Finding(column=place, problem=what, becomes=becomes)
-        for text in records:
+    images, cut = schema.images, "read without their last cells, which are empty and beyond the header"
+    kinds: tuple[tuple[Finding, Note], ...] = (
+        (Finding(*((images[0], "unparseable") if images else ("", "skipped")), "left out, whole records"), "skipped"),
+        (Finding("", "shortened", cut), "shortened"),
+        (Finding("", "shortened", "read without the cells beside them, which are under no name"), "beside"),
+    )
+    for finding, what in kinds:
+        for text in source.notes(what):
             finding.count += 1
             if len(finding.examples) < _MOST_EXAMPLES:
                 short = text if len(text) <= _LONGEST_EXAMPLE else f"...{text[3 - _LONGEST_EXAMPLE :]}"
@@ -307,12 +281,6 @@ def _linked_findings(source: Source, schema: Schema, unit: Unit) -> Iterator[Fin
     for name in kinds:
         if varying := int((lows[name] < highs[name]).sum()):
             yield Finding(column=name, problem="varies", becomes="that of the unit's first row", count=varying)
-
-
-def _key_findings(source: TableSources, schema: Schema) -> Iterator[Finding]:
-    for problem in key_problems(source, schema):
-        if problem.count:
-            yield Finding(column=problem.column, problem=problem.problem, becomes=problem.becomes, count=problem.count)
 
 
 def _column_findings(source: Source, schema: Schema) -> Iterator[Finding]:

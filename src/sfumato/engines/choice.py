@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from sfumato.engines.passes import called
 from sfumato.engines.processes import Processes
 from sfumato.errors import ConfigError
 from sfumato.extras import import_extra
@@ -95,20 +96,16 @@ def engine_at(address: str | None) -> Iterator[Engine | None]:
 
 def _dask_at(address: str) -> Any:  # noqa: ANN401
     distributed = import_extra("distributed", "dask")
-    failure = ConfigError("Cannot reach the Dask scheduler at that address. Check host and port, and that it runs.")
-    try:
-        return distributed.Client(address, timeout="10s")
-    except Exception:  # noqa: BLE001 - whatever a network may say
-        pass
-    raise failure
+    message = "Cannot reach the Dask scheduler at that address. Check host and port, and that it runs."
+    return called(lambda: distributed.Client(address, timeout="10s"), message, ConfigError)
 
 
 def _spark_at(address: str) -> Any:  # noqa: ANN401
     sql = import_extra("pyspark.sql", "spark")
-    failure = ConfigError("Cannot start a session of Spark at that address. Check host and port, and that it runs.")
-    try:
+
+    def session() -> Any:  # noqa: ANN401
         builder = sql.SparkSession.builder.appName("sfumato").config("spark.io.encryption.enabled", "true")
         return (builder.remote if address.startswith("sc://") else builder.master)(address).getOrCreate()
-    except Exception:  # noqa: BLE001
-        pass
-    raise failure
+
+    message = "Cannot start a session of Spark at that address. Check host and port, and that it runs."
+    return called(session, message, ConfigError)

@@ -202,13 +202,13 @@ class Pass:
         )
 
 
-def called(call: Callable[[], T], message: str) -> T:
+def called(call: Callable[[], T], message: str, kind: type[SfumatoError] = EngineError) -> T:
     """Return the result of a call.
 
     Raises:
-        EngineError: with the message, if the cluster fails; nothing of the failure is carried along.
+        EngineError: with the message, or of another kind, if the cluster fails; nothing of the failure is carried on.
     """
-    failure = EngineError(message)
+    failure = kind(message)
     try:
         return call()
     except SfumatoError:

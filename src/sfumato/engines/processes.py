@@ -82,7 +82,8 @@ class Processes:
         """Yield the answers; pieces whose worker died are handed out again."""
         deaths = 0
         while True:
-            waiting.extend((piece, None) for piece in itertools.islice(pieces, self._room(waiting)))
+            room = _AHEAD * self.workers - len(waiting)
+            waiting.extend((piece, None) for piece in itertools.islice(pieces, room))
             if not waiting:
                 return
             answer = self._next(shared, waiting)
@@ -116,9 +117,6 @@ class Processes:
         pool = self._started()  # before: it starts multiprocessing's tracker of resources, which unblocks Ctrl-C
         with _without_interrupts():
             return pool.submit(function, *arguments)
-
-    def _room(self, waiting: deque[Any]) -> int:
-        return _AHEAD * self.workers - len(waiting)
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:

@@ -98,12 +98,9 @@ class _OnPartition:
         task = importlib.import_module("pyspark").TaskContext.get()
         number = 0 if task is None else task.partitionId()
         source = BatchSource(label="the Spark data frame", container="pandas", storage={}, batches=map(in_utc, batches))
-        yield _row(answered(self.shared, number, lambda: _over(self.body, source)))
-
-
-def _over(body: bytes, source: BatchSource) -> Any:  # noqa: ANN401
-    records = pickle.loads(body)
-    return records.over(source.like(records.source))
+        yield _row(
+            answered(self.shared, number, lambda: (part := pickle.loads(self.body)).over(source.like(part.source)))
+        )
 
 
 def _row(answer: bytes) -> pa.RecordBatch:

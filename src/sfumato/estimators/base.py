@@ -34,8 +34,8 @@ from sfumato.models.mixtures.factors import FactorModel
 from sfumato.models.mixtures.mixture import GaussianMixture
 from sfumato.privacy.budget import NonPrivate, PrivacyBudget, default_delta
 from sfumato.privacy.calibration import calibrate
-from sfumato.privacy.certificate import Certificate, Description
-from sfumato.privacy.certificate_form import Protected, Weighting
+from sfumato.privacy.certificate import Certificate
+from sfumato.privacy.certificate_form import Protected
 from sfumato.privacy.ledger import Ledger
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.privacy.words import of_process
@@ -177,7 +177,8 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
         records = of_units(records, X, units, max_rows, in_ledger=ledger is not None)
         if records.weight is not None and n_public > MOST_WEIGHED_ROWS:
             raise ConfigError(f"Expected n_public of at most {MOST_WEIGHED_ROWS} beside weights, got {n_public}.")
-        unit = _protected(records)
+        own = records.unit
+        unit = Protected(name="row", max_rows=1) if own is None else Protected(name=own.column, max_rows=own.max_rows)
         ball = Ball.of(
             self.bounds if bounds is None else bounds, self.clip_norm, records.dimension, isotropic=self._isotropic
         )
@@ -202,7 +203,10 @@ class PrivateEstimator(Public, BaseEstimator, ABC):
             # only now does a fitted estimator change: one whose records cannot be read stays as it was
             account = Account(driver.ledger, noise)
             self.releases_ = tuple(self._run(Session(records, ball, account, rng, n_public)))
-            description = _described(type(self), plan, budget, n_public, unit, records.weight, driver.computed)
+            description = _described(
+                plan, budget, methods=(), method=self.method, unit=unit, n_public=n_public, weight=records.weight,
+                computed=driver.computed,
+            )  # fmt: skip
             certificate = driver.certificate(description)
             self.certificate_ = replace(
                 certificate, process_fit=number, assumptions=(of_process(number), *certificate.assumptions)
@@ -306,28 +310,6 @@ class DensityEstimator(PrivateEstimator, Generic[Model]):
         return float(self.score_samples(X).mean())
 
 
-@lru_cache(maxsize=64)
-def _calibrated(plan: Plan, budget: PrivacyBudget) -> Plan:
-    """Calibrate a plan; estimators are fitted again and again with one plan, of public facts."""
-    return calibrate(plan, budget)
-
-
-@lru_cache(maxsize=64)
-def _described(
-    method: type[PrivateEstimator],
-    plan: Plan,
-    budget: PrivacyBudget | None,
-    n_public: int,
-    unit: Protected,
-    weight: Weighting | None,
-    computed: bool,
-) -> Description:
-    return description_of(
-        plan, budget, methods=(), method=method.method, unit=unit, n_public=n_public, weight=weight, computed=computed
-    )
-
-
-def _protected(records: NumericRecords) -> Protected:
-    """Whom a fit protects, as its certificate says."""
-    unit = records.unit
-    return Protected(name="row", max_rows=1) if unit is None else Protected(name=unit.column, max_rows=unit.max_rows)
+# estimators are fitted again and again with one plan, of public facts
+_calibrated = lru_cache(maxsize=64)(calibrate)
+_described = lru_cache(maxsize=64)(description_of)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, Literal, TypeAlias, final, get_args
 
@@ -234,30 +235,30 @@ def _height(matrix: sparse.csr_array) -> int:
 def _random_errors(
     matrices: dict[str, sparse.csr_array], queries: Queries, kind: Kind, shares: np.ndarray
 ) -> dict[str, list[float]]:
-    truth = answers(matrices["real"], queries, kind)
-    estimated = answers(matrices["synthetic"], queries, kind) / _height(matrices["synthetic"])
-    independent = independent_answers(shares, queries, kind)
-
     def means(errors: np.ndarray) -> list[float]:
         return [float(errors[queries.groups == group].mean()) for group in np.unique(queries.groups)]
 
-    return _mean_errors(truth, _height(matrices["real"]), estimated, independent, means)
+    independent = independent_answers(shares, queries, kind)
+    return _mean_errors(matrices, partial(answers, queries=queries, kind=kind), independent, means)
 
 
 def _frequent_errors(
     matrices: dict[str, sparse.csr_array], items: np.ndarray, size: int, shares: np.ndarray
 ) -> dict[str, float]:
-    truth = combination_counts(matrices["real"], items, size)
-    estimated = combination_counts(matrices["synthetic"], items, size) / _height(matrices["synthetic"])
-    places = np.array(list(combinations(items, size)))
-    independent = shares[places].prod(axis=1)
-    return _mean_errors(truth, _height(matrices["real"]), estimated, independent, lambda errors: float(errors.mean()))
+    independent = shares[np.array(list(combinations(items, size)))].prod(axis=1)
+    count = partial(combination_counts, items=items, size=size)
+    return _mean_errors(matrices, count, independent, lambda errors: float(errors.mean()))
 
 
 def _mean_errors(
-    truth: np.ndarray, n: int, synthetic: np.ndarray, independent: np.ndarray, mean: Callable[[np.ndarray], Any]
+    matrices: dict[str, sparse.csr_array],
+    count: Callable[[sparse.csr_array], np.ndarray],
+    independent: np.ndarray,
+    mean: Callable[[np.ndarray], Any],
 ) -> dict[str, Any]:
     """Return the errors of estimated shares of the records, and of answering 0."""
+    truth, n = count(matrices["real"]), _height(matrices["real"])
+    synthetic = count(matrices["synthetic"]) / _height(matrices["synthetic"])
     estimates = {"synthetic": n * synthetic, "zero": np.zeros_like(truth), "independent": n * independent}
     return {name: mean(relative_errors(estimate, truth, n)) for name, estimate in estimates.items()}
 

@@ -56,8 +56,8 @@ def evaluate_pictures(
     classes = None
     if label is not None:
         size = schema.of_kind(LevelKind)[label].width
-        shares = [_shares(read[name], size) for name in ("real", "synthetic")]
-        classes = distance(*shares)
+        labels = [np.asarray(read[name].labels) for name in ("real", "synthetic")]
+        classes = distance(*(np.bincount(own, minlength=size) / max(1, own.size) for own in labels))
     means = [read[name].pixels.mean(axis=0) for name in ("real", "synthetic")]
     return {
         "private": False,
@@ -89,11 +89,6 @@ def read_pictures(source: object, schema: Schema) -> Pictures:
     labels = np.concatenate([np.asarray(chunk[label]) for chunk in chunks]).astype(np.int64)
     known = labels < schema.of_kind(LevelKind)[label].width
     return Pictures(pixels[known], labels[known])
-
-
-def _shares(pictures: Pictures, size: int) -> np.ndarray:
-    counts = np.bincount(np.zeros(0, np.int64) if pictures.labels is None else pictures.labels, minlength=size)
-    return counts / max(1, counts.sum())
 
 
 def _utility(read: dict[str, Pictures], schema: Schema, target: str, seed: int) -> dict[str, Any]:

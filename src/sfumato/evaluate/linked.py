@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import DataError
@@ -21,6 +20,7 @@ from sfumato.evaluate.fidelity import bin_codes, distance, mean_distances, rule_
 from sfumato.io.sources import Source
 from sfumato.records.linked import LinkedData
 from sfumato.records.table_sources import open_records
+from sfumato.rules.cells import numeric
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.set_columns import with_items
@@ -173,9 +173,7 @@ def _gap_scores(
     real: LinkedRows, synthetic: LinkedRows, order: str, kinds: Mapping[str, TabularKind]
 ) -> dict[str, Any]:
     """Distances between rows, in the steps of the column of order; rows without an order are left out."""
-    kind = kinds[order]
-    assert isinstance(kind, NumericKind)
-    lower, upper = kind.bounds
+    lower, upper = numeric(kinds, order).bounds
     gaps = []
     for rows in (real, synthetic):
         codes, later = rows.codes[order], rows.later

@@ -98,8 +98,9 @@ class ClassificationTask:
         """Check target and positive class against the schema; reads no record."""
         kind = schema.of_kind(LevelKind).get(target)
         if kind is None:
-            rule = "Expected target to be a released categorical, ordinal or boolean column"
-            raise ConfigError(f"{rule}, got target={target!r}.")
+            raise ConfigError(
+                f"Expected target to be a released categorical, ordinal or boolean column, got {target=}."
+            )
         labels = kind.labels
         if positive is None and kind.n_categories <= 2:
             positive = labels[kind.n_categories - 1]

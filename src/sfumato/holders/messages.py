@@ -13,7 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -183,7 +183,8 @@ def _words(path: Path, context: ShareContext, name: str, session: HolderSession,
         )
     differing = [key for key, value in context.to_dict().items() if header.get(key) != value]
     if differing or header.get("name") != name or header.get("format") != _FORMAT:
-        raise ConfigError(f"Expected {path} to be of this round, got one of {_problem(differing)}.")
+        problem = _PROBLEMS[differing[0]] if differing else "another holder"
+        raise ConfigError(f"Expected {path} to be of this round, got one of {problem}.")
     if (
         words.dtype != np.uint64
         or words.shape != (size + TAG_WORDS,)
@@ -193,15 +194,13 @@ def _words(path: Path, context: ShareContext, name: str, session: HolderSession,
     return words
 
 
-def _problem(differing: Sequence[str]) -> str:
-    texts = {
-        "session": "another session: other cards, or an earlier `sfumato model join`",
-        "number": "another round, under a wrong name",
-        "stage": "another stage of the plan",
-        "statistic": "another statistic: the processors of the holders round differently",
-        "before": "a holder who has another release of an earlier round: one of the messages was given out twice",
-    }
-    return texts[differing[0]] if differing else "another holder"
+_PROBLEMS = {
+    "session": "another session: other cards, or an earlier `sfumato model join`",
+    "number": "another round, under a wrong name",
+    "stage": "another stage of the plan",
+    "statistic": "another statistic: the processors of the holders round differently",
+    "before": "a holder who has another release of an earlier round: one of the messages was given out twice",
+}
 
 
 @final

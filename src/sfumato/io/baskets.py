@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, ClassVar, final
+from typing import IO, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import pyarrow as pa
@@ -150,19 +150,26 @@ def _as_sets(lines: list[bytes]) -> pa.Table:
     return pa.table({ITEMS: lists})
 
 
-def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of a stored array, whether it is in Fortran's order, and its dtype."""
+class NpyHeader(NamedTuple):
+    """The header of a stored array."""
+
+    shape: tuple[int, ...]
+    fortran_order: bool
+    dtype: np.dtype[Any]
+
+
+def read_npy_header(stream: IO[bytes]) -> NpyHeader:
+    """Return the header of a stored array."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    return readers[version](stream)
+    return NpyHeader(*readers[version](stream))
 
 
 class _Stream:
     """A stored array of one axis, read from front to back."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        shape, _, self._dtype = read_npy_header(stream)
-        self.size: int = shape[0]
+        (self.size,), _, self._dtype = read_npy_header(stream)
         self._stream = stream
 
     def read(self, n: int) -> np.ndarray:

@@ -198,7 +198,6 @@ class Source(ABC):
         Raises:
             DataError: its header cannot be read so.
         """
-        del form
         return self
 
     def found_form(self) -> CsvForm:
@@ -249,7 +248,6 @@ class Source(ABC):
 
     def notes(self, what: Note) -> Iterator[str]:
         """Yield the names of records that are not read, or not whole. Not private."""
-        del what
         return iter(())
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:

@@ -80,18 +80,16 @@ def postgresql_rows(wanted: Wanted, *, rows: bool, chunk_rows: int) -> Iterator[
         with connection.cursor() as cursor:
             for setting in _SETTINGS:
                 cursor.execute(setting)
-            stored = wanted.table is not None and _is_stored(cursor, wanted.table)
+            stored = False
+            if wanted.table is not None:
+                cursor.execute(_STORED, (quoted(wanted.table, "postgresql"),))
+                stored = bool(cursor.fetchone()[0])
             columns = [_column(name, kind) for name, kind in _types(cursor, wanted).items()]
             # prepared, so that the server takes one statement
             cursor.execute(projected(wanted.statement, columns, rows=rows))
             with contextlib.closing(cursor.fetch_record_batch()) as reader:
                 yield Result(utc_schema(reader.schema), map(in_utc, reader), computed=not stored)
         connection.rollback()
-
-
-def _is_stored(cursor: Any, table: str) -> bool:  # noqa: ANN401 - the driver is an extra
-    cursor.execute(_STORED, (quoted(table, "postgresql"),))
-    return bool(cursor.fetchone()[0])
 
 
 def _types(cursor: Any, wanted: Wanted) -> dict[str, int]:  # noqa: ANN401

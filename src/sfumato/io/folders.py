@@ -208,7 +208,7 @@ def write_pictures(batches: Iterator[Mapping[str, Column]], folder: Path) -> Non
 
 
 def _parts(batch: Mapping[str, Column]) -> tuple[np.ndarray, list[str | None]]:
-    images = [name for name, column in batch.items() if _is_image(column)]
+    images = [n for n, c in batch.items() if isinstance(c, np.ndarray) or isinstance(c.type, pa.FixedShapeTensorType)]
     others = [name for name in batch if name not in images]
     if len(images) != 1 or len(others) > 1:
         raise ConfigError(
@@ -217,10 +217,6 @@ def _parts(batch: Mapping[str, Column]) -> tuple[np.ndarray, list[str | None]]:
         )
     pixels = array_of(batch[images[0]])
     return pixels, _labels(batch[others[0]]) if others else [None] * len(pixels)
-
-
-def _is_image(column: Column) -> bool:
-    return isinstance(column, np.ndarray) or isinstance(column.type, pa.FixedShapeTensorType)
 
 
 def _labels(column: Column) -> list[str | None]:

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, cast, final
+from typing import ClassVar, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from sfumato.columns.cells import valid_text
 from sfumato.columns.sets import is_set_storage
 from sfumato.errors import DataError
-from sfumato.io.baskets import CSR_KEYS, csr_arrays, csr_source, read_npy_header
+from sfumato.io.baskets import CSR_KEYS, NpyHeader, csr_arrays, csr_source, read_npy_header
 from sfumato.io.chunks import Chunk, Column, Source, attempt
 from sfumato.io.stored import most_bytes, open_member
 from sfumato.io.untrusted import UntrustedZip
@@ -39,7 +39,9 @@ class NpzSource(Source):
     def _read(self, columns: tuple[str, ...]) -> Iterator[Chunk]:
         with UntrustedZip(self.path) as archive:
             members = [archive.getinfo(f"{self.keys[name]}.npy") for name in columns]
-            rows = min(self.chunk_rows, *(_rows_at_once(_header_of(archive, member)) for member in members))
+            headers = [_header_of(archive, member) for member in members]
+            row_bytes = max(1, *(math.prod(header.shape[1:]) * header.dtype.itemsize for header in headers))
+            rows = max(1, min(self.chunk_rows, _CHUNK_BYTES // row_bytes))
             readers = [_read_member(archive, member, rows) for member in members]
             for parts in zip(*readers, strict=True):
                 yield _as_chunk(columns, parts)
@@ -90,7 +92,7 @@ def open_arrays(arrays: Mapping[str, np.ndarray], *, chunk_rows: int) -> Source:
     keys = _find_keys(arrays, label)
     _require_arrays(arrays, keys.values())
     named = {name: np.asarray(arrays[key]) for name, key in keys.items()}
-    storage = _image_storage({name: _Header(a.shape, a.dtype) for name, a in named.items()}, label)
+    storage = _image_storage(named, label)
     return ArraySource(label=label, container="arrays", storage=storage, keys=keys, chunk_rows=chunk_rows, arrays=named)
 
 
@@ -124,38 +126,20 @@ def array_of(column: Column | pa.Array) -> np.ndarray:
     return values.astype(np.str_) if text else values
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """The header of a stored array."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran_order: bool = False
-
-
-def _read_headers(path: Path) -> dict[str, _Header]:
+def _read_headers(path: Path) -> dict[str, NpyHeader]:
     with UntrustedZip(path) as archive:
         members = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         return {info.filename.removesuffix(".npy"): _header_of(archive, info) for info in members[:_MOST_ARRAYS]}
 
 
-def _header_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> _Header:
+def _header_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpyHeader:
     """Return the header of a stored array, if its bytes can be as many as it says."""
     with open_member(archive, member) as stream:
-        header = _read_header(stream)
+        header = read_npy_header(stream)
     size = math.prod(header.shape) * header.dtype.itemsize
     if min(header.shape, default=0) < 0 or size > most_bytes(archive, member):
         raise EOFError
     return header
-
-
-def _rows_at_once(header: _Header) -> int:
-    return max(1, _CHUNK_BYTES // max(1, math.prod(header.shape[1:]) * header.dtype.itemsize))
-
-
-def _read_header(stream: IO[bytes]) -> _Header:
-    shape, fortran_order, dtype = read_npy_header(stream)
-    return _Header(shape, dtype, fortran_order)
 
 
 def _find_keys(arrays: Mapping[str, object], label: str) -> dict[str, str]:
@@ -168,7 +152,7 @@ def _find_keys(arrays: Mapping[str, object], label: str) -> dict[str, str]:
     raise DataError(f"{rule}. {way}.")
 
 
-def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.DataType]:
+def _image_storage(headers: Mapping[str, NpyHeader | np.ndarray], label: str) -> dict[str, pa.DataType]:
     if any(header.dtype.hasobject for header in headers.values()):
         raise DataError(f"Expected plain arrays in {label}, got pickled Python objects. They are never opened.")
     x = headers["x"]
@@ -184,8 +168,7 @@ def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.D
     if "y" in headers:
         y = headers["y"]
         if y.shape[:1] != x.shape[:1] or y.shape[1:] not in {(), (1,)} or y.dtype.kind not in "buifUSM":
-            rule = f"Expected the labels of {label} to have shape (n,), one for each image"
-            raise DataError(f"{rule}. Reshape them.")
+            raise DataError(f"Expected the labels of {label} to have shape (n,), one for each image. Reshape them.")
         text = y.dtype.kind in "US"
         storage["y"] = pa.string() if text else pa.from_numpy_dtype(y.dtype.newbyteorder("="))
     return storage
@@ -194,7 +177,7 @@ def _image_storage(headers: Mapping[str, _Header], label: str) -> dict[str, pa.D
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, rows: int) -> Iterator[np.ndarray]:
     """Yield a stored array in slices of `rows`."""
     with open_member(archive, member) as stream:
-        header = _read_header(stream)
+        header = read_npy_header(stream)
         if header.fortran_order:  # its first axis is scattered over the whole file
             stream.seek(0)
             whole = np.lib.format.read_array(stream, allow_pickle=False)

@@ -130,7 +130,9 @@ def open_cluster_frame(data: object, *, chunk_rows: int) -> Source | None:
     """
     if (dask := sys.modules.get("dask.dataframe")) and isinstance(data, dask.DataFrame):
         return _open_dask(data, chunk_rows)
-    if "pyspark" in sys.modules and _is_spark(data):
+    mro = type(data).__mro__ if "pyspark" in sys.modules else ()
+    # of classic Spark and of Spark Connect alike
+    if any(kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in mro):
         return _open_spark(data, chunk_rows)
     return None
 
@@ -148,13 +150,6 @@ def _open_dask(frame: Any, chunk_rows: int) -> DaskSource:  # noqa: ANN401
         computed=True,
         frame=frame,
         like=like,
-    )
-
-
-def _is_spark(data: object) -> bool:
-    # of classic Spark and of Spark Connect alike
-    return any(
-        kind.__module__.startswith("pyspark.sql") and kind.__name__ == "DataFrame" for kind in type(data).__mro__
     )
 
 

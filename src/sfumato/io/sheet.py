@@ -8,6 +8,7 @@ sheet is read as a stream, within the columns of the names.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import math
 import re
@@ -198,14 +199,11 @@ def _duration_text(number: float) -> str:
 
 
 def _iso_text(raw: str) -> str:
-    try:
+    with contextlib.suppress(ValueError):
         return wall_clock_of(dt.datetime.fromisoformat(raw))
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError):
         return dt.time.fromisoformat(raw).isoformat()
-    except ValueError:
-        return ""
+    return ""
 
 
 @final

@@ -272,8 +272,7 @@ class _Spool:
         if array.dtype.kind == "U" and array.dtype.itemsize > self.dtype.itemsize:
             self._widen(array.dtype)
         if array.dtype.kind != self.dtype.kind or array.shape[1:] != self.shape:
-            rule = "Expected one type and shape in all batches"
-            raise ConfigError(f"{rule}, got several for column {self.name!r}.")
+            raise ConfigError(f"Expected one type and shape in all batches, got several for column {self.name!r}.")
         self.file.write(np.ascontiguousarray(array, dtype=self.dtype).tobytes())
         self.rows += len(array)
 

@@ -128,7 +128,10 @@ def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int,
     types = plain_schema(schema)
     check_names(types.names, label)
     first = dict(zip(types.names, types.types, strict=True))
-    unknown = [] if one else [name for name, kind in first.items() if not _is_declared(kind)]
+    # cells of another batch have the type of files of pictures too, which are declared
+    unknown = [
+        n for n, kind in first.items() if not (one or holds_files(kind) or isinstance(kind, pa.BaseExtensionType))
+    ]
     return SpooledSource(
         label=label,
         container="pyarrow",
@@ -139,11 +142,6 @@ def spooled(batches: Batches, schema: pa.Schema, label: str, *, chunk_rows: int,
         first={name: first[name] for name in unknown},
         spool=Spool(label, lambda path: write_batches(batches, types.names, path, chunk_rows=chunk_rows)),
     )
-
-
-def _is_declared(kind: pa.DataType) -> bool:
-    """Whether cells of another batch have this type too: files of pictures, which are declared."""
-    return holds_files(kind) or isinstance(kind, pa.BaseExtensionType)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -61,13 +61,14 @@ def data_card(
     about = "Synthetic rows, made under differential privacy from records that are not published."
     cost = [*words.not_covered(certificate), words.guarantee(certificate), *_cost(release)]
     listed = ["\n".join(f"- {_code(name)}: {markdown(what)}" for name, what in files.items())] if files else []
+    rules = [f"Every row keeps: {rule_text(rule)}" for rule in release.schema.rules]
     parts = [
         [f"# {markdown(publication.title)}", markdown(publication.description or about)],
         ["## What it cost", *_bullets(cost)],
         ["## What that means", *map(markdown, [*words.meaning(certificate), words.who(certificate)])],
         *([["## What it is good for", *_bullets([f"{v.use}: {v.word}. {v.why}" for v in uses])]] if uses else []),
         ["## Limits", *_bullets(limits(release))],
-        ["## Columns", _columns(release), *_linked(release), *_rules(release), markdown(words.origins(certificate))],
+        ["## Columns", _columns(release), *_linked(release), *_bullets(rules), markdown(words.origins(certificate))],
         ["## Files", *listed, *_bullets(notes)],
         ["## How to cite", markdown(citation(publication)), f"License: {markdown(publication.license)}"],
     ]
@@ -115,10 +116,6 @@ def _linked(release: Release) -> list[str]:
     if unit.constant:
         sentences.append(f"The same in all of them: {', '.join(unit.constant)}.")
     return [markdown(" ".join(sentences))]
-
-
-def _rules(release: Release) -> list[str]:
-    return _bullets([f"Every row keeps: {rule_text(rule)}" for rule in release.schema.rules])
 
 
 def hugging_face_card(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NoReturn, Protocol, TypedDict, TypeVar, final, runtime_checkable
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, final, runtime_checkable
 
 import numpy as np
 
@@ -349,13 +349,7 @@ def _add_all(add: Callable[[Rows], None], records: Records) -> None:
             add(rows)
 
 
-class _Bounds(TypedDict):
-    name: str
-    norm_bound: float
-    replace_distance: float
-
-
-def _bounds(statistic: Bounded, records: Records) -> _Bounds:
+def _bounds(statistic: Bounded, records: Records) -> dict[str, Any]:
     return {
         "name": statistic.name,
         "norm_bound": statistic.norm_bound * records.max_rows_per_unit,

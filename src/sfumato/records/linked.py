@@ -103,8 +103,11 @@ class LinkedData(LinkedRecords):
             schema, unit = self.described, self.described.unit
             assert unit is not None
             sorting = _Sorting(schema, self.source)
-            names = list(dict.fromkeys([*read_kinds(schema), unit.column]))
-            for chunk, has_rows in _chunks(self.source.with_dictionaries(), names):
+            names = dict.fromkeys([*read_kinds(schema), unit.column])
+            source = self.source.with_dictionaries()
+            is_joined = isinstance(source, TableSources)  # then those units come, too, that have no rows
+            chunks = source.joined(tuple(names)) if is_joined else ((c, True) for c in source.chunks(list(names)))
+            for chunk, has_rows in chunks:
 
                 def take(chunk: Chunk = chunk, has_rows: bool = has_rows) -> None:
                     sorting.take(chunk.columns[unit.column], self._rows._code(chunk), has_rows=has_rows)
@@ -133,13 +136,6 @@ class StepRecords(RecordsOfUnits):
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns, a unit a row."""
         return step_records(self._data.tables, self._data.sequences())
-
-
-def _chunks(source: Source, names: list[str]) -> Iterator[tuple[Chunk, bool]]:
-    """Yield chunks of rows, and where units have a table of their own, those without rows and False."""
-    if isinstance(source, TableSources):
-        return source.joined(tuple(names))
-    return ((chunk, True) for chunk in source.chunks(names))
 
 
 class _Sorting:

@@ -160,7 +160,9 @@ def as_written(table: pa.Table, schema: Schema, storage: Mapping[str, pa.DataTyp
     """
     for name, kind in schema.of_kind(ItemSet).items():
         if kind.id is not None:
-            return _long(name, kind.id, table.column(name), storage[kind.id], start)
+            lengths, items = list_parts(table.column(name).combine_chunks())
+            owners = np.repeat(np.arange(lengths.size) + start + _FIRST_ID, lengths)
+            return pa.table({kind.id: number_ids(pa.array(owners), storage[kind.id]), name: items})
         if not kind.is_listed:
             continue
         place = table.column_names.index(name)
@@ -180,12 +182,6 @@ def _n_items(kind: ItemSet) -> int:
     if kind.labels is None:
         return kind.size
     return max((int(label) + 1 for label in kind.labels if label.isdecimal()), default=0)
-
-
-def _long(name: str, id_column: str, column: pa.ChunkedArray, ids: pa.DataType, start: int) -> pa.Table:
-    lengths, items = list_parts(column.combine_chunks())
-    owners = np.repeat(np.arange(lengths.size) + start + _FIRST_ID, lengths)
-    return pa.table({id_column: number_ids(pa.array(owners), ids), name: items})
 
 
 def number_ids(numbers: pa.Array, storage: pa.DataType) -> pa.Array:

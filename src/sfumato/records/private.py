@@ -34,24 +34,19 @@ class SourceRecords:
     """Records of a source, read in chunks, at most `max_rows` of each unit: a base for what codes them.
 
     Args:
-        source: where the records lie.
+        source: where the records lie; its metadata are public, its chunks are not.
         schema: what is public of them.
         engine: sums over the records, on workers; by default they are summed here.
     """
 
     def __init__(self, source: Source, schema: Schema, engine: Engine | None) -> None:
-        self._source, self._schema, self._engine = source, schema, engine
+        self.source, self._schema, self._engine = source, schema, engine
         self._units: UnitRows | None = None
 
     @property
     def schema(self) -> Schema:
         """The public schema."""
         return self._schema
-
-    @property
-    def source(self) -> Source:
-        """The source; its metadata are public, its chunks are not."""
-        return self._source
 
     @property
     def max_rows_per_unit(self) -> int:
@@ -67,7 +62,7 @@ class SourceRecords:
     def over(self, piece: Source) -> Self:
         """Return the records of a part of the source, to be summed where they are."""
         part = copy.copy(self)
-        part._source, part._engine, part._units = piece, None, None
+        part.source, part._engine, part._units = piece, None, None
         return part
 
     def summed(self, statistic: Statistic, width: int | None = None) -> np.ndarray | None:
@@ -113,7 +108,7 @@ class SourceRecords:
         if schema.unit is None:
             return None
         if self._units is None:
-            self._units = UnitRows.of(self._source, schema, self.read_columns, self._code)
+            self._units = UnitRows.of(self.source, schema, self.read_columns, self._code)
         return self._units.keeper()
 
     def __repr__(self) -> str:
@@ -171,7 +166,7 @@ class PrivateData(SourceRecords):
     @property
     def counts_entries(self) -> bool:
         """Whether the number of units is the same whatever the cells hold: no cell ends a record, or names a unit."""
-        return self._source.counts_entries and self._schema.unit is None
+        return self.source.counts_entries and self._schema.unit is None
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of coded columns: level codes, numbers in [0, 1] or NaN, images as stored, and `CodedSets`.
@@ -179,14 +174,14 @@ class PrivateData(SourceRecords):
         With a unit column, at most `max_rows` records of each unit are kept, by a rule that looks at one unit alone. A
         record without a unit is left out.
         """
-        message = f"Cannot code the columns of {self._source.label}. Please report their types: a fit reads any cell."
-        return self._coded(self._source.with_dictionaries(), message)
+        message = f"Cannot code the columns of {self.source.label}. Please report their types: a fit reads any cell."
+        return self._coded(self.source.with_dictionaries(), message)
 
     def _coded_names(self) -> list[str]:
         return list(read_kinds(self._schema))
 
     def _code(self, chunk: Chunk) -> dict[str, Any]:
-        missing = {name: self._schema.missing_in(self._source, name) for name in chunk.columns}
+        missing = {name: self._schema.missing_in(self.source, name) for name in chunk.columns}
         kinds = read_kinds(self._schema)
         codes = {name: kind.code(chunk.columns[name], missing=missing[name]) for name, kind in kinds.items()}
         return plain_records(self._schema, codes)
@@ -222,13 +217,10 @@ def check_columns(source: Source, schema: Schema, estimated: Container[str] = ()
         weight_kind(schema).check_readable(schema.weight.column, source.storage[schema.weight.column])
     for name in (name for name in schema.released if name not in estimated):
         kind = schema.columns[name]
-        if not (isinstance(kind, TabularKind | Open | ItemSet) and _is_inferred(source, name)):
+        # that one cell may have decided that no cell of the column can be read is no reason to refuse it
+        is_inferred = name in source.inferred and not pa.types.is_nested(values_of(source.storage[name]))
+        if not (is_inferred and isinstance(kind, TabularKind | Open | ItemSet)):
             kind.check_readable(name, source.storage[name])
-
-
-def _is_inferred(source: Source, name: str) -> bool:
-    """Whether one cell may have decided that no cell of a column can be read: then that is no reason to refuse it."""
-    return name in source.inferred and not pa.types.is_nested(values_of(source.storage[name]))
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
@@ -260,8 +252,8 @@ class OpenData(SourceRecords):
 
     def coded(self) -> Iterator[Rows]:
         """Yield chunks of the open columns; without any, of one released column, for counting records."""
-        message = f"Cannot read the columns of {self._source.label}. Please report their types: a fit reads any cell."
-        return self._coded(self._source, message)
+        message = f"Cannot read the columns of {self.source.label}. Please report their types: a fit reads any cell."
+        return self._coded(self.source, message)
 
     def read_as(self, opened: Mapping[str, Open], beside: Mapping[str, str] | None = None) -> OpenData:
         """The same records, of open columns read as these kinds: no type refuses one, what is no value is missing.
@@ -280,12 +272,13 @@ class OpenData(SourceRecords):
 
     def _code(self, chunk: Chunk) -> Rows:
         tokens, opened = self._schema.missing_in, self._schema.of_kind(Open)
-        rows = {
-            name: _values_totally(opened.get(name, _LABELS), chunk.columns[name], tokens(self._source, name))
-            for name in self._coded_names()
-        }
+        rows = {}
+        for name in self._coded_names():
+            kind = opened.get(name, _LABELS)
+            read = partial(_values, kind, missing=tokens(self.source, name))
+            rows[name] = _read_totally(read, chunk.columns[name], np.nan if kind.kind in _AS_NUMBERS else None)
         for name, key in self._beside.items():
-            read = partial(_words, opened[name].written, missing=tokens(self._source, name))
+            read = partial(_words, opened[name].written, missing=tokens(self.source, name))
             rows[key] = _read_totally(read, chunk.columns[name], None)
         return rows
 
@@ -294,14 +287,10 @@ _LABELS = Open(kind="categorical")
 _AS_NUMBERS = ("integer", "continuous", "datetime")
 
 
-def _values_totally(kind: Open, column: pa.ChunkedArray | np.ndarray, missing: tuple[str, ...]) -> np.ndarray:
-    """Read cells; those that Arrow refuses are missing."""
-    return _read_totally(partial(_values, kind, missing=missing), column, np.nan if kind.kind in _AS_NUMBERS else None)
-
-
 def _read_totally(
     read: Callable[[pa.Array], np.ndarray], column: pa.ChunkedArray | np.ndarray, none: float | None
 ) -> np.ndarray:
+    """Read cells; those that Arrow refuses are missing."""
     dtype = object if none is None else np.float64
     chunks = [pa.array(column)] if isinstance(column, np.ndarray) else column.chunks
     return np.concatenate([total(read, chunk, lambda n: np.full(n, none, dtype=dtype)) for chunk in chunks])

@@ -83,7 +83,15 @@ class TableSources(Source):
             own = read[name].storage
             names = (*((unit.column,) if database.joined else identifiers), *columns[name])
             storage |= {column: own[column] for column in names if column in own and column not in storage}
-            _warn_of_shared_keys(database, name, unit.column in table.names)
+            has_units = unit.column in table.names
+            if has_units and database.is_nested(name) and (branch := database.branch(name)).unit is None:
+                warnings.warn(
+                    f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where "
+                    "persons share such keys, one of them may change the records of all: declare their key as `unit` "
+                    f"of {name!r}.",
+                    PrivacyWarning,
+                    6,
+                )
         parts = list(read.values())
         texts = next((part for part in parts if part.missing_as_text), parts[0])
         return cls(
@@ -245,17 +253,6 @@ def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.Chunked
 def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text in a type that holds more than 2 GiB of it."""
     return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column
-
-
-def _warn_of_shared_keys(database: Database, name: str, has_units: bool) -> None:
-    """Warn of a table whose rows are matched by a key of rows alone, although they name their unit, too."""
-    if has_units and database.is_nested(name) and (branch := database.branch(name)).unit is None:
-        warnings.warn(
-            f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where persons "
-            f"share such keys, one of them may change the records of all: declare their key as `unit` of {name!r}.",
-            PrivacyWarning,
-            7,
-        )
 
 
 def _require_identifiers(table: Source, name: str, identifiers: tuple[str, ...]) -> None:

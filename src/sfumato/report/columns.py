@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from sfumato.columns.kind import TabularKind
-from sfumato.columns.sets import ItemSet
 from sfumato.evaluate.coded_tables import CodedTable, table_kinds
 from sfumato.evaluate.counting_queries import counting_query_errors, read_sets
 from sfumato.evaluate.fidelity import BINS, column_sets, n_bins, set_distance
+from sfumato.evaluate.fidelity import distance as total_variation
 from sfumato.models.sets import SetEncoder
 from sfumato.schema.schema import Schema
 
@@ -197,7 +197,8 @@ def set_content(synthetic: object, real: object, *, schema: Schema, seed: int) -
 def _lengths(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigure:
     """How many items a set holds: total variation, and shares of sets."""
     longest = min(encoder.kind.max_length, MOST_LENGTHS - 1)
-    shares = [_shares(np.minimum(np.diff(m.indptr), longest), longest + 1) for m in matrices]
+    lengths = [np.minimum(np.diff(m.indptr), longest) for m in matrices]
+    shares = [np.bincount(some, minlength=longest + 1) / max(1, len(some)) for some in lengths]
     last = f"{longest} or more" if longest < encoder.kind.max_length else f"{longest}"
     return _figure(f"{encoder.name}: how many items", "lengths", [*map(str, range(longest)), last], shares)
 
@@ -207,7 +208,8 @@ def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigur
     totals = [np.asarray(m.sum(axis=0), dtype=np.float64).ravel() for m in matrices]
     shares = [total / max(1.0, float(total.sum())) for total in totals]
     commonest = np.sort(np.argsort(-np.sum(shares, axis=0), kind="stable")[:MOST_ITEMS])
-    labels = [_label(encoder.kind, int(i)) for i in commonest]
+    known = encoder.kind.labels
+    labels = [str(i) if known is None else known[i] for i in commonest.tolist()]
     others = len(commonest) < encoder.dimension
     rest = [max(0.0, float(share.sum() - share[commonest].sum())) for share in shares]
     shown = [
@@ -217,20 +219,12 @@ def _items(matrices: list[sparse.csr_array], encoder: SetEncoder) -> ColumnFigur
     empty = [not total.any() for total in totals]
     distance = None
     if len(shares) == 2:  # nothing is as far as can be from something
-        distance = float(empty[0] != empty[1]) if any(empty) else 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+        distance = float(empty[0] != empty[1]) if any(empty) else total_variation(*shares)
     figure = _figure(f"{encoder.name}: which items", "items", [*labels, *(["all others"] if others else [])], shown)
     return replace(figure, distance=distance)
 
 
-def _label(kind: ItemSet, code: int) -> str:
-    return str(code) if kind.labels is None else kind.labels[code]
-
-
-def _shares(values: np.ndarray, size: int) -> np.ndarray:
-    return np.bincount(values, minlength=size) / max(1, len(values))
-
-
 def _figure(name: str, kind: str, labels: list[str], shares: list[np.ndarray]) -> ColumnFigure:
     """Of shares of synthetic sets, and of real ones if there are any."""
-    distance = None if len(shares) == 1 else 0.5 * float(np.abs(shares[0] - shares[1]).sum())
+    distance = None if len(shares) == 1 else total_variation(*shares)
     return ColumnFigure(name, kind, distance, share_bins(labels, shares))

@@ -39,7 +39,6 @@ class Rule(ABC):
 
     def implied(self, given: Mapping[str, Column]) -> dict[str, Column]:
         """Return the values of other columns that follow from values of some, shape (1,) each."""
-        del given
         return {}
 
     @property
@@ -53,14 +52,28 @@ class Rule(ABC):
         return {}
 
 
-def _points(terms: tuple[Term, ...]) -> dict[str, list[float]]:
-    points: dict[str, list[float]] = {}
-    for term in terms:
-        points.setdefault(term.column, []).extend(term.points)
-    return points
+class _OfTerms(Rule):
+    """A rule that is said in sets of values, `terms`."""
+
+    __slots__ = ()
+
+    terms: tuple[Term, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of the sets."""
+        return tuple(term.column for term in self.terms)
+
+    @property
+    def points(self) -> dict[str, list[float]]:
+        """The ends of spans."""
+        points: dict[str, list[float]] = {}
+        for term in self.terms:
+            points.setdefault(term.column, []).extend(term.points)
+        return points
 
 
-class _Conditional(Rule):
+class _Conditional(_OfTerms):
     """A rule of rows that meet conditions."""
 
     __slots__ = ()
@@ -90,14 +103,9 @@ class Implication(_Conditional):
     only_if: bool
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of conditions and conclusions."""
-        return tuple(term.column for term in (*self.conditions, *self.conclusions))
-
-    @property
-    def points(self) -> dict[str, list[float]]:
-        """The ends of spans."""
-        return _points((*self.conditions, *self.conclusions))
+    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
+        """Conditions and conclusions."""
+        return (*self.conditions, *self.conclusions)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows break it."""
@@ -143,7 +151,7 @@ def _set(table: Table, rows: np.ndarray, terms: tuple[Term, ...], frozen: Frozen
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Never(Rule):
+class Never(_OfTerms):
     """No row has all of these values.
 
     Attributes:
@@ -152,16 +160,6 @@ class Never(Rule):
 
     place: str
     terms: tuple[Term, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Those of the values."""
-        return tuple(term.column for term in self.terms)
-
-    @property
-    def points(self) -> dict[str, list[float]]:
-        """The ends of spans, and what lies beside them."""
-        return _points(self.terms)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows break it."""
@@ -185,14 +183,14 @@ class NullIf(_Conditional):
     kinds: Kinds
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The column, and those of the conditions."""
-        return (self.column, *(term.column for term in self.conditions))
+    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
+        """The conditions."""
+        return self.conditions
 
     @property
-    def points(self) -> dict[str, list[float]]:
-        """The ends of spans."""
-        return _points(self.conditions)
+    def columns(self) -> tuple[str, ...]:
+        """The column, and those of the conditions."""
+        return (self.column, *self.anchors)
 
     def broken(self, table: Table) -> np.ndarray:
         """Return which rows break it."""

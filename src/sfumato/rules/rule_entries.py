@@ -102,10 +102,6 @@ def _implication(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rul
     return [Implication(place, conditions, conclusions, only_if)]
 
 
-def _never(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
-    return [Never(place, read_terms(entry["never"], kinds, place))]
-
-
 def _order(entry: Mapping[str, Any], kinds: Kinds, place: str) -> list[Rule]:
     names = entry["order"]
     if not isinstance(names, list | tuple) or len(names) < 2 or len(set(map(str, names))) < len(names):
@@ -292,7 +288,7 @@ def _by_span(
 
 _READERS: Mapping[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], Kinds, str], list[Rule]]]] = {
     "if": (("if", "then", "only_if"), _implication),
-    "never": (("never",), _never),
+    "never": (("never",), lambda entry, kinds, place: [Never(place, read_terms(entry["never"], kinds, place))]),
     "order": (("order",), _order),
     "sum": (("sum", "within"), _computed("sum")),
     "product": (("product", "within"), _computed("product")),

@@ -20,11 +20,23 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.columns.bounded import NumericKind, Values
+from sfumato.columns.bounded import Values
 from sfumato.columns.kind import TabularKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.errors import SchemaError
-from sfumato.rules.cells import Column, Kinds, Table, coarsest, fitted, from_codes, in_steps, resolution_of, to_codes
+from sfumato.rules.cells import (
+    Column,
+    Kinds,
+    Table,
+    coarsest,
+    fitted,
+    from_codes,
+    in_steps,
+    numbers,
+    numeric,
+    resolution_of,
+    to_codes,
+)
 from sfumato.rules.computed import Computed, Follows
 from sfumato.rules.ordered import Order
 from sfumato.rules.rule import Frozen, NullIf, Rule
@@ -95,7 +107,7 @@ class RulePlan:
         roots: dict[str, str] = {}
         for rule in self.rules:
             for earlier, later in zip(rule.names, rule.names[1:], strict=False) if isinstance(rule, Order) else ():
-                low, high = self._numeric(earlier), self._numeric(later)
+                low, high = numeric(self.kinds, earlier), numeric(self.kinds, later)
                 step = coarsest((low, high))
                 first, last = np.array([low.bounds[0]]), np.array([high.bounds[1]])
                 if in_steps(high, last, step)[0] < in_steps(low, first, step)[0]:
@@ -111,11 +123,6 @@ class RulePlan:
         parents_first = TopologicalSorter({later: [earlier] for later, earlier in gaps.items()}).static_order()
         return {name: gaps[name] for name in parents_first if name in gaps}
 
-    def _numeric(self, name: str) -> NumericKind:
-        kind = self.kinds[name]
-        assert isinstance(kind, NumericKind)
-        return kind
-
     @cached_property
     def free(self) -> dict[str, TabularKind]:
         """The columns that are modelled, with their kinds."""
@@ -127,7 +134,7 @@ class RulePlan:
 
     def gap_kind(self, later: str) -> Integer | Continuous:
         """Return the kind of a distance, in the later column's own units."""
-        low, high = self._numeric(self.gaps[later]), self._numeric(later)
+        low, high = numeric(self.kinds, self.gaps[later]), numeric(self.kinds, later)
         most = high.bounds[1] - self._units(later, np.array([low.bounds[0]]))[0]
         if isinstance(high.bounds[0], int) and isinstance(low.bounds[0], int):
             return Integer(lower=0, upper=max(int(most), 0), nullable=high.nullable)
@@ -139,7 +146,7 @@ class RulePlan:
 
     def _units(self, later: str, values: np.ndarray) -> np.ndarray:
         """Return values of the earlier column in the later one's units."""
-        low, high = self._numeric(self.gaps[later]), self._numeric(later)
+        low, high = numeric(self.kinds, self.gaps[later]), numeric(self.kinds, later)
         if resolution_of(high) == resolution_of(low):
             return values
         return in_steps(low, values, resolution_of(high))
@@ -147,9 +154,8 @@ class RulePlan:
     def _start(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
         """Return where distances start: at the earlier column; at its lower bound where that is missing."""
         earlier = self.gaps[later]
-        column = table[earlier]
-        assert isinstance(column, Values)
-        return self._units(later, np.where(column.absent, self._numeric(earlier).bounds[0], column.values))
+        column = numbers(table, earlier)
+        return self._units(later, np.where(column.absent, numeric(self.kinds, earlier).bounds[0], column.values))
 
     def to_free(self, rows: Mapping[str, Any]) -> dict[str, Any]:
         """Return coded records as codes of the free columns: a map of each record by itself."""
@@ -161,8 +167,7 @@ class RulePlan:
 
     def gap_codes(self, later: str, table: Mapping[str, Column]) -> np.ndarray:
         """Return the codes of a distance."""
-        column, kind = table[later], self.gap_kind(later)
-        assert isinstance(column, Values)
+        column, kind = numbers(table, later), self.gap_kind(later)
         values = column.values - self._start(later, table)
         return to_codes(kind, Values(fitted(kind, values), column.absent))
 
@@ -171,7 +176,7 @@ class RulePlan:
         earlier = self.gaps[later]
         if later in known and earlier in known:
             return float(self.gap_codes(later, known)[0])
-        low, high = self._numeric(earlier), self._numeric(later)
+        low, high = numeric(self.kinds, earlier), numeric(self.kinds, later)
         for rule in self.follows.values():
             if not isinstance(rule, Computed) or rule.column not in known or resolution_of(low) != resolution_of(high):
                 continue
@@ -197,8 +202,7 @@ class RulePlan:
         """Return the columns of rows of the model, those that follow from others included."""
         table: Table = {name: from_codes(kind, rows[name]) for name, kind in self.free.items()}
         for later in self.gaps:
-            gap, kind = table[later], self._numeric(later)
-            assert isinstance(gap, Values)
+            gap, kind = numbers(table, later), numeric(self.kinds, later)
             table[later] = Values(fitted(kind, self._start(later, table) + gap.values), gap.absent)
         self.follow(table, ())
         return {name: table[name] for name in self.kinds}

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from sfumato.columns.kinds import Boolean, Categorical, ColumnKind, Continuous, DateTime, Identifier, Integer
 from sfumato.columns.open import Open, OpenKind
@@ -124,7 +123,8 @@ def _unchecked(variable: Variable) -> ColumnKind | None:
     if variable.form == "boolean":
         return Boolean(nullable=variable.nullable)
     if variable.categories:
-        return Categorical.of_text(map(_label, variable.categories), nullable=variable.nullable)
+        labels = (str(label).lower() if isinstance(label, bool) else label for label in variable.categories)
+        return Categorical.of_text(labels, nullable=variable.nullable)
     if variable.lower is None or variable.upper is None:
         kind = _OPEN.get(variable.form)
         return None if kind is None else Open(kind=kind, format=variable.date_format)
@@ -152,7 +152,3 @@ def number_of(value: object) -> Decimal:
     if number is None or not number.is_finite() or abs(number) > 10**300:
         raise SchemaError("Expected bounds that are finite numbers, got something else.")
     return number
-
-
-def _label(value: object) -> Any:  # noqa: ANN401 - what a category may be is the kind's to say
-    return str(value).lower() if isinstance(value, bool) else value

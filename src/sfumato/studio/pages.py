@@ -175,7 +175,10 @@ class Pages:
             at=scale.index(budget.epsilon), columns=list(schema.released), schema_rows=schema.rows, who=words.who(plan),
             cost=words.cost(plan), risks=words.risks(plan), stages=words.forecasts(plan),
             account=session.account(budget), opening=self._opening(budget), command=self._command(budget),
-            fields=_fields(budget),
+            fields={  # of a form that are read back as the same budget
+                name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+                for name, value in asdict(budget).items()
+            },
         )  # fmt: skip
 
     def start(self, form: Form) -> Response:
@@ -259,14 +262,6 @@ def _budget(form: Form) -> Budget:
         total_epsilon=_number(form, "total_epsilon", None),
         total_delta=_number(form, "total_delta", None),
     )
-
-
-def _fields(budget: Budget) -> dict[str, str]:
-    """Return the fields of a form that are read back as the same budget."""
-    return {
-        name: "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-        for name, value in asdict(budget).items()
-    }
 
 
 def _number(form: Form, name: str, default: float | None) -> float | None:
