@@ -252,7 +252,7 @@ class CombinedRelease:
         place = require_path(path=path)
         try:
             files, costs = read_parts(place)
-            parts = [_opened(file, f"{i}.sfm of {place}") for i, file in enumerate(files, 1)]
+            parts = [read_opened(io.BytesIO(file), Release, f"{i}.sfm of {place}") for i, file in enumerate(files, 1)]
             combined = cls(tuple(parts), tuple(files))
         except (ReleaseError, ConfigError) as error:
             problem = str(error)
@@ -298,14 +298,10 @@ def combine_releases(
         if not isinstance(given, Release | str | os.PathLike):
             raise ConfigError(f"Expected releases or their paths to combine, got a {type(given).__name__} as {place}.")
         files.append(given.to_bytes() if isinstance(given, Release) else part_bytes(require_path(releases=given)))
-        parts.append(given if isinstance(given, Release) else _opened(files[-1], str(given)))
+        parts.append(given if isinstance(given, Release) else read_opened(io.BytesIO(files[-1]), Release, str(given)))
     combined = CombinedRelease(tuple(parts), tuple(files))
     combined.certificate.verify()
     return combined
-
-
-def _opened(file: bytes, label: str) -> Release:
-    return read_opened(io.BytesIO(file), Release, label)
 
 
 def _as_share(estimate: Estimate) -> Estimate:

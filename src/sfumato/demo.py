@@ -139,7 +139,13 @@ def run_demo(out: Path, *, epsilon: float, overwrite: bool, show: Callable[[str,
 
 def _places(out: Path, *, overwrite: bool) -> dict[str, Path]:
     """Make the directory, and refuse what is there before any work."""
-    _make_directory(out)
+    reason = ""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    if reason:
+        raise OutputError(f"Cannot make the directory {out}: {reason}.")
     names = ("schema.yaml", "demo.ledger", "release", "synthetic.csv", "report.html")
     places = {name: out / name for name in names}
     for name, place in places.items():
@@ -198,13 +204,3 @@ def _table() -> Any:  # noqa: ANN401 - a pandas data frame
     if randhie is None:
         raise ConfigError("The demo needs statsmodels, which carries its data: pip install 'sfumato[demo]'.")
     return randhie.load_pandas().data
-
-
-def _make_directory(out: Path) -> None:
-    reason = ""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-    if reason:
-        raise OutputError(f"Cannot make the directory {out}: {reason}.")

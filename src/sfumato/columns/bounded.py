@@ -421,7 +421,7 @@ class WholeKind(NumericKind):
         absent = np.isnan(codes)
         steps = np.rint(np.clip(np.where(absent, 0.0, codes), 0.0, 1.0) * float(span)).astype(np.int64)
         steps[absent] = span // 2
-        return np.minimum(steps, span) + lower, absent if self.nullable else np.zeros(len(codes), dtype=bool)
+        return np.minimum(steps, span) + lower, absent & self.nullable
 
     def _given_code(self, column: str, value: object, faults: list[str]) -> tuple[float, np.ndarray]:
         number, (lower, upper) = self.whole_of(column, value, faults), self.bounds

@@ -145,9 +145,8 @@ def _forms() -> Iterator[DateForm]:
         yield DateForm(f"week {format}", format, "week")
     yield from _rarer()
     for finest, hour in itertools.product(_LADDER[2:4], ("%H", "%-H")):
-        yield from _ladder(
-            "time" if finest == "minute" else "time s", _TIMES[finest].strip().replace("%H", hour), finest
-        )
+        family = "time" if finest == "minute" else "time s"
+        yield from _ladder(family, _TIMES[finest].strip().replace("%H", hour), finest)
     for finest, clock in _CLOCKS:
         yield from _ladder("time p", clock.strip(), finest)
 

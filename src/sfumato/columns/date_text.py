@@ -336,9 +336,8 @@ def _parse_each(text: pa.Array, format: str | None) -> tuple[np.ndarray, np.ndar
     coded = text.dictionary_encode()
     words, places = coded.dictionary.to_pylist(), dictionary_indices(coded)
     if format is None:
-        moments = [_iso_moment(word) for word in words]
-        micros = np.array([moment or 0 for moment in moments], dtype=np.int64)
-        return micros[places], np.array([moment is not None for moment in moments], dtype=bool)[places]
+        moments = pa.array(map(_iso_moment, words), pa.int64()).take(coded.indices)
+        return moments.fill_null(0).to_numpy(), moments.is_valid().to_numpy(zero_copy_only=False)
     pattern = _pattern(format)
     rows = [None if pattern is None else pattern.fullmatch(word) for word in words]
     matched = np.flatnonzero([row is not None for row in rows])

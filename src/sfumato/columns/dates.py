@@ -194,13 +194,9 @@ class DateTime(WholeKind):
         Raises:
             ValueError: the cell is no value of its type.
         """
-        wall = cell
-        if isinstance(cell, time):
-            wall = datetime.combine(EPOCH.date(), cell)
-        elif not isinstance(cell, datetime):
-            wall = datetime(cell.year, cell.month, cell.day)
-        assert isinstance(wall, datetime)
-        exact = datetime(*wall.timetuple()[:6], microsecond=wall.microsecond)  # pandas' own have more digits
+        wall = datetime.combine(EPOCH.date(), cell) if isinstance(cell, time) else cell
+        # pandas' own have more digits, and days have none
+        exact = datetime(*wall.timetuple()[:6], microsecond=getattr(wall, "microsecond", 0))
         in_format = isinstance(cell, time) or _reads_iso(self.format)
         return written(exact, self.format or "") if in_format else exact.isoformat(timespec="microseconds")
 
@@ -260,11 +256,8 @@ def _reads_iso(format: str | None) -> bool:
 def _microseconds(value: object, format: str | None) -> int | None:
     """Return wall-clock microseconds since 1970, or None if the value is no date."""
     if isinstance(value, str):
-        for form in {format, None}:
-            micros, valid = parse_dates(pa.array([value.strip()]), form)
-            if valid[0]:
-                return int(micros[0])
-        return None
+        parsed = (parse_dates(pa.array([value.strip()]), form) for form in {format, None})
+        return next((int(micros[0]) for micros, valid in parsed if valid[0]), None)
     if isinstance(value, datetime):
         return microseconds_since_epoch(value) if value.tzinfo is None else None
     if isinstance(value, date):

@@ -205,7 +205,7 @@ class Continuous(NumericKind):
         values = self.lower + shares * span
         # the code of 0 comes back as the rounding error of its product: amounts are often exactly 0
         values[np.abs(values) <= span * _ROUNDING] = 0.0
-        return self.snapped(values), absent if self.nullable else np.zeros(len(codes), dtype=bool)
+        return self.snapped(values), absent & self.nullable
 
     def snapped(self, values: np.ndarray) -> np.ndarray:
         """Return values clamped to the bounds and rounded to the resolution or a listed value, as the nearest float64.

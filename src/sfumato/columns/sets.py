@@ -130,7 +130,11 @@ class ItemSet(ColumnKind):
         faults: list[str] = []
         if (self.items is None) == (self.n_items is None):
             faults.append(f"Expected either items or n_items, got {'neither' if self.items is None else 'both'}.")
-        items = None if self.items is None else _labels(self.items, faults)
+        items = None
+        if self.items is not None:
+            items = labels_text("items", "an item", self.items, faults, hint="For 0 to n - 1 declare n_items.")
+            if not faults and not 1 <= len(items) <= self.MOST_ITEMS:
+                faults.append("Expected 1 to 2^24 items.")
         n_items = None if self.n_items is None else whole_number("n_items", self.n_items, faults)
         max_length = whole_number("max_length", self.max_length, faults)
         other = None if self.other is None else label_text("other", self.other, faults)
@@ -259,13 +263,6 @@ class ItemSet(ColumnKind):
         """Say what a fit makes of a set with a fault."""
         unknown = "left out" if self.other is None else f"the item {self.other!r}"
         return {"missing": "the empty set", "unknown": unknown}.get(fault, f"the first {self.max_length} items")
-
-
-def _labels(items: object, faults: list[str]) -> tuple[str, ...]:
-    labels = labels_text("items", "an item", items, faults, hint="For 0 to n - 1 declare n_items.")
-    if not faults and not 1 <= len(labels) <= ItemSet.MOST_ITEMS:
-        faults.append("Expected 1 to 2^24 items.")
-    return labels
 
 
 def _check_sizes(n_items: int | None, max_length: int, other: str | None, faults: list[str]) -> None:

@@ -17,6 +17,14 @@ from sfumato.columns.cells import is_bytes, is_text, plain, read_text
 from sfumato.columns.facts import float_text
 from sfumato.columns.wall_clock import wall_clock_text
 
+_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str], object]], ...] = (
+    (is_bytes, str.encode), (is_text, str), (types.is_integer, int), (types.is_float16, np.float16),
+    (types.is_floating, float), (types.is_boolean, lambda text: {"true": True, "false": False}[text.lower()]),
+    (types.is_decimal, Decimal), (types.is_date, dt.date.fromisoformat), (types.is_time, dt.time.fromisoformat),
+    (types.is_timestamp, dt.datetime.fromisoformat),
+)  # fmt: skip
+"""Types, the narrower first, and the map from a label to a value of each."""
+
 
 def has_text(storage: pa.DataType) -> bool:
     """Whether values of a type can be categories."""
@@ -45,7 +53,7 @@ def text_of(values: pa.Array) -> pa.Array:
 
 def values_of_texts(texts: Sequence[str], storage: pa.DataType) -> pa.Array | None:
     """Return texts as values of a type, or None if one of them is no such value."""
-    read = _value_reader_of(storage)
+    read = next((read for is_one, read in _READERS if is_one(storage)), None)
     try:
         return None if read is None else pa.array([read(text) for text in texts], storage)
     except (ValueError, TypeError, LookupError, ArithmeticError, pa.ArrowException):
@@ -68,25 +76,6 @@ def _float_text(values: pa.Array) -> pa.Array:
         return float_text(number if number.is_integer() else float(str(width(number))))
 
     return _each(values, text)
-
-
-def _value_reader_of(storage: pa.DataType) -> Callable[[str], object] | None:
-    """Return the map from a label to a value of a type; None if no label is such a value."""
-    if is_text(storage):
-        return str.encode if is_bytes(storage) else str
-    if types.is_integer(storage):
-        return int
-    if types.is_floating(storage):
-        return np.float16 if types.is_float16(storage) else float
-    if types.is_boolean(storage):
-        return lambda text: {"true": True, "false": False}[text.lower()]
-    if types.is_decimal(storage):
-        return Decimal
-    if types.is_date(storage):
-        return dt.date.fromisoformat
-    if types.is_time(storage):
-        return dt.time.fromisoformat
-    return dt.datetime.fromisoformat if types.is_timestamp(storage) else None
 
 
 def store_integer(

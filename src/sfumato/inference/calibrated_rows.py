@@ -171,11 +171,6 @@ class CalibratedRows(Rows):
                 "max-entropy."
             )
 
-    def any_column(self) -> str:
-        """Return a column that was measured, to ask of all rows."""
-        free = set(self.measured.frame.columns) - self.following
-        return next(name for name in (*self.measured.names, *self.measured.columns) if name in free)
-
     def over_present(self, estimator: Estimator, names: tuple[str, ...], present: np.ndarray | None) -> str:
         """Return the sentence on the rows that are not missing, and which share of all they are where that is asked."""
         some = tuple(name for name in names if self.nullable(name))

@@ -91,8 +91,13 @@ class ReadFormula(FormulaTerms):
             labelled.remove(self.left_column)
         first = {} if references is None else dict(references)
         for name in labelled:
-            first.setdefault(name, _commonest(shown_columns[name], weights))
-            shown_columns[name] = _with_first(shown_columns[name], first[name])
+            labels = shown_columns[name].cat
+            codes = labels.codes.to_numpy()
+            sizes = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(labels.categories))
+            first.setdefault(name, str(labels.categories[int(np.argmax(sizes))]))
+            rest = [label for label in labels.categories if label != first[name]]
+            if len(rest) < len(labels.categories):  # the default coding compares with the label before the others
+                shown_columns[name] = labels.reorder_categories([first[name], *rest])
         y, X = self._sides(FormulaValues(shown_columns, weights), n)
         present, left, right = np.zeros(n), np.zeros(n), np.zeros((n, X.shape[1]))
         rows = np.asarray(X.index)
@@ -215,18 +220,6 @@ def _formulaic(parsed: FormulaTerms) -> Any:  # noqa: ANN401
         for side in (parsed.left, parsed.right)
     ]
     return Formula(lhs=sides[0], rhs=sides[1])  # pyright: ignore - a metaclass chooses the class
-
-
-def _commonest(labels: pd.Series, weights: np.ndarray) -> str:
-    codes = labels.cat.codes.to_numpy()
-    sizes = np.bincount(codes[codes >= 0], weights[codes >= 0], minlength=len(labels.cat.categories))
-    return str(labels.cat.categories[int(np.argmax(sizes))])
-
-
-def _with_first(labels: pd.Series, first: str) -> pd.Series:
-    """Return labels with one of them before the others, which the default coding compares these with."""
-    rest = [label for label in labels.cat.categories if label != first]
-    return labels.cat.reorder_categories([first, *rest]) if len(rest) < len(labels.cat.categories) else labels
 
 
 def _compared(column: str, label: str, terms: tuple[str, ...]) -> bool:

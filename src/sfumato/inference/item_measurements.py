@@ -57,7 +57,8 @@ class MeasuredItems:
         release: of sets, and of nothing beside them.
 
     Attributes:
-        column: of the sets.
+        column: of the sets, and its kind.
+        n_public: the public number of sets, declared or measured.
         items: noisy numbers of sets that hold each item, with the query.
         pairs: weighted ones of pairs; None where these were not counted.
 
@@ -78,25 +79,15 @@ class MeasuredItems:
         name = release.schema.released[0]
         kind = release.schema.columns[name]
         assert isinstance(kind, ItemSet)
-        self.column = SetColumn(name, kind, ())
+        self.kind, self.column, self.n_public = kind, SetColumn(name, kind, ()), release.certificate.n_public
         pairs = [m for m in release.measurements if isinstance(m.query, ItemPairQuery)]
         self.pairs: Measurement | None = min(pairs, key=lambda m: m.noise_std, default=None)
-
-    @property
-    def kind(self) -> ItemSet:
-        """The kind of the column of sets."""
-        return self.column.kind
 
     @property
     def pair_query(self) -> ItemPairQuery | None:
         """How pairs were counted."""
         query = None if self.pairs is None else self.pairs.query
         return query if isinstance(query, ItemPairQuery) else None
-
-    @property
-    def n_public(self) -> int:
-        """The public number of sets, declared or measured."""
-        return self.release.certificate.n_public
 
     @property
     def sets_of_unit(self) -> int:

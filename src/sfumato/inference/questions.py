@@ -88,7 +88,9 @@ class Questions(CalibratedRows):
         condition = {} if condition is None else self.condition(condition)
         names = tuple(condition)
         what = f"the number of rows{' by ' + quoted(names) if names else ''}"
-        estimator = self.estimator_of_sums(names or (self.any_column(),), target, what)
+        free = set(self.measured.frame.columns) - self.following  # of all rows any column that was measured will do
+        own = names or (next(n for n in (*self.measured.names, *self.measured.columns) if n in free),)
+        estimator = self.estimator_of_sums(own, target, what)
         matches = self.having(condition)
         self._require_rows(matches, names)
         unsaid = self.unsplit(estimator, condition, np.ones_like(matches))

@@ -190,7 +190,7 @@ def _one(
         pd.DataFrame(covariance, index=terms, columns=terms),
         pd.DataFrame(sizes, index=terms),
         estimator.target,
-        estimator.preface + _compared_with(design.references) + _unknown(unknown) + rests_on(estimator, shares),
+        estimator.preface + _notes(design.references, unknown) + rests_on(estimator, shares),
         n,
         design.references,
         design.factors,
@@ -225,24 +225,18 @@ def _explained(estimator: Estimator, design: Design, present: np.ndarray) -> Est
     return Estimate(square.value, size_of(square.squares), estimator.target, rests, square.squares, square.ends)
 
 
-def _compared_with(references: Mapping[str, str]) -> str:
-    """Return the sentence on the labels that others are compared with."""
+def _notes(references: Mapping[str, str], unknown: Sequence[str]) -> str:
+    """Return the sentences on the labels that others are compared with, and on terms that noise decides about."""
     pairs = " and ".join(f"{column!r} with {label!r}" for column, label in references.items())
-    return f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
+    compared = f"Labels are compared with the commonest: of {pairs}. " if pairs else ""
+    names = " and ".join(unknown)
+    hidden = f"Noise hides how far rows that are else alike differ in {names}: its coefficient may be of any size. "
+    return compared + (hidden if unknown else "")
 
 
 def _errors(covariance: np.ndarray) -> np.ndarray:
     """Return the roots of the diagonal."""
     return np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-
-
-def _unknown(terms: Sequence[str]) -> str:
-    """Return the sentence on coefficients that noise decides about."""
-    names = " and ".join(terms)
-    return (
-        f"Noise hides how far rows that are else alike differ in {names}: its coefficient may be of any size. "
-        * bool(terms)
-    )
 
 
 def require_levels_seen(estimator: Estimator, design: Design, rows: np.ndarray, what: str) -> None:

@@ -19,13 +19,7 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-class _Limit(threading.local):
-    """Whether this thread is inside a function that is limited already."""
-
-    inside = False
-
-
-_limit = _Limit()
+_limit = threading.local()  # `inside`: whether this thread is inside a function that is limited already
 
 
 def few_threads(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
@@ -34,7 +28,7 @@ def few_threads(function: Callable[_Arguments, _Result]) -> Callable[_Arguments,
     @named_arguments
     @wraps(function)
     def limited(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        if _limit.inside:
+        if getattr(_limit, "inside", False):
             return function(*args, **kwargs)
         from threadpoolctl import threadpool_limits
 

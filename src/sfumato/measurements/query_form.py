@@ -121,7 +121,17 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         return plain(_items_form(query, keep))
     if isinstance(query, ScoreQuery):
         axes = tuple(tuple(map(cells, equation.axes)) for equation in query.equations)
-        equations = tuple(_equation_form(equation, keep) for equation in query.equations)
+        equations = tuple(
+            _Equation(
+                formula=equation.formula,
+                functions=tuple(keep(functions) or "" for functions in equation.functions),
+                products=keep(equation.products) or "",
+                coefficients=keep(equation.coefficients) or "",
+                link=equation.link,
+                offset=equation.offset,
+            )
+            for equation in query.equations
+        )
         scores = _Scores(equations=equations, turn=keep(query.turn) or "")
         return plain(_Query(kind=query.kind, weight=query.weight, tables=axes, scores=scores))
     rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
@@ -144,17 +154,6 @@ def _items_form(query: ItemQuery | ItemPairQuery, keep: Callable[[np.ndarray | N
         held_bins=keep(query.held_bins),
         set_weights=keep(query.weights),
         few_weight=query.few_weight,
-    )
-
-
-def _equation_form(equation: EstimatingEquation, keep: Callable[[np.ndarray | None], str | None]) -> _Equation:
-    return _Equation(
-        formula=equation.formula,
-        functions=tuple(keep(functions) or "" for functions in equation.functions),
-        products=keep(equation.products) or "",
-        coefficients=keep(equation.coefficients) or "",
-        link=equation.link,
-        offset=equation.offset,
     )
 
 

@@ -258,21 +258,16 @@ def _draw(
     # blocks by public sizes: members and numbers of a block both stay small
     size = max(1, _BLOCK_NUMBERS // max(rows.shape[1], 4 * settings.degree))
     for members in _members(len(rows), settings, event, noise, size):
-        sums = _member_sums(members, rows)
+        # members @ rows in float64, exact sums of whole numbers: some columns are widened at a time
+        sums = np.empty((members.indptr.size - 1, rows.shape[1]))
+        for start in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
+            columns = slice(start, start + _COLUMNS_AT_ONCE)
+            sums[:, columns] = members @ rows[:, columns].astype(np.float64)
         blocks = [
             on_grid(block.astype(np.int64), step / settings.degree, noise_std, noise)
             for block, step, noise_std in zip((sums[:, :d], sums[:, d:]), records.steps, stds, strict=True)
         ]
         yield MixtureBlock(blocks[0], blocks[1])
-
-
-def _member_sums(members: sparse.csr_array, rows: np.ndarray) -> np.ndarray:
-    """Return members @ rows in float64, (b, d): exact sums of whole numbers; some columns are widened at a time."""
-    sums = np.empty((members.indptr.size - 1, rows.shape[1]))
-    for start in range(0, rows.shape[1], _COLUMNS_AT_ONCE):
-        columns = slice(start, start + _COLUMNS_AT_ONCE)
-        sums[:, columns] = members @ rows[:, columns].astype(np.float64)
-    return sums
 
 
 def _members(

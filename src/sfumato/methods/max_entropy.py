@@ -150,11 +150,18 @@ class MaxEntropy(Synthesizer):
         return table_stages(facts, marginal_share=marginal, level_groups=self.level_groups, share=share)
 
     def forecast(self, plan: Plan, facts: Facts) -> dict[str, str]:
-        """Say what the noise of each stage means at `n_public`, from public facts alone."""
+        """Say what the noise of each stage means at `n_public`, from public facts alone.
+
+        Of what lies below a branch, where every unit has one row of that.
+        """
         if facts.schema.images:
             return self._images.forecast(plan, facts)
         if facts.described.tree is not None:
-            return database_forecast(plan, facts)
+            words: dict[str, str] = {}
+            for name, view in branch_views(facts.described).items():
+                own = _facts(view, facts)
+                words |= {**linked_forecast(plan, own, _names(name)), **forecast_words(plan, own, _questions(name))}
+            return words
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}
         return {**table_forecast(plan, facts), **forecast_words(plan, facts)}
@@ -203,16 +210,6 @@ def database_stages(facts: Facts, *, marginal_share: float, level_groups: int, q
         if named := view.schema.questions:
             stages.append(question_stage(own, part * sum(q.weight for q in named) / of_questions, _questions(name)))
     return stages
-
-
-def database_forecast(plan: Plan, facts: Facts) -> dict[str, str]:
-    """Say what the noise of each stage means; of what lies below a branch, where every unit has one row of that."""
-    views = branch_views(facts.described)
-    words: dict[str, str] = {}
-    for name, view in views.items():
-        own = _facts(view, facts)
-        words |= {**linked_forecast(plan, own, _names(name)), **forecast_words(plan, own, _questions(name))}
-    return words
 
 
 def answer_forecasts(plan: Plan, facts: Facts) -> list[QuestionForecast]:

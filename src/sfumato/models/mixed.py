@@ -188,17 +188,13 @@ def mixture_columns(schema: Schema) -> list[str]:
     Raises:
         ConfigError: two of them are the same.
     """
-    names = [name for block in TableEncoder.of(schema).blocks for name in _entry_names(block)]
+    names = []
+    for block in TableEncoder.of(schema).blocks:
+        own = [block.name] if block.kind.is_numeric else [f"{block.name}={label}" for label in block.kind.labels]
+        names += [*own, f"{block.name} missing"][: block.kind.width]
     if len(set(names)) != len(names):
         raise ConfigError("Expected columns and labels whose names COLUMN=LABEL differ. Rename a column.")
     return names
-
-
-def _entry_names(block: Block) -> list[str]:
-    if block.kind.is_numeric:
-        return [block.name, f"{block.name} missing"][: 1 + block.kind.nullable]
-    names = [f"{block.name}={label}" for label in block.kind.labels]
-    return [*names, f"{block.name} missing"][: block.kind.width]
 
 
 class MixtureSet(DataSet):

@@ -295,7 +295,7 @@ class GridPLDAccountant(PLDAccountant):
         ):
             if do_compose:
                 share = event.sample_size / event.source_dataset_size
-                step = subset_distribution(share, 1 / event.event.noise_multiplier, self._interval)
+                step = subset_distribution(share, 1 / event.event.noise_multiplier, self._value_discretization_interval)
                 self._add(self_composed(step, count, self.tail))
             return None
         if _has_noise(event):
@@ -317,18 +317,19 @@ class GridPLDAccountant(PLDAccountant):
         """
         sides = [self._pld._pmf_remove] if self._pld._symmetric else [self._pld._pmf_remove, self._pld._pmf_add]
         sides = [side.to_dense_pmf() for side in sides]
-        end = min(math.ceil(largest / self._interval), max(side._lower_loss + side.size for side in sides))
-        epsilons = self._interval * np.arange(max(end, 0) + 1)
+        end = min(
+            math.ceil(largest / self._value_discretization_interval),
+            max(side._lower_loss + side.size for side in sides),
+        )
+        epsilons = self._value_discretization_interval * np.arange(max(end, 0) + 1)
         deltas = [_divergences_on_grid(side, len(epsilons)) for side in sides]
         return epsilons, np.maximum.reduce(deltas)
 
-    @property
-    def _interval(self) -> float:
-        return self._value_discretization_interval
-
     def _gaussian(self, noise_multiplier: float, probability: float, tail: float = 0.0) -> PrivacyLossDistribution:
         relation = self.neighboring_relation
-        return gaussian_distribution(noise_multiplier, probability, self._interval, relation, tail=tail)
+        return gaussian_distribution(
+            noise_multiplier, probability, self._value_discretization_interval, relation, tail=tail
+        )
 
     def _add(self, step: PrivacyLossDistribution) -> None:
         removed = _with_rounding(step._pmf_remove)

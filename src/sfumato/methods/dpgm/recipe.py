@@ -168,9 +168,14 @@ class DPGM(Synthesizer):
         require_single_records(facts.unit_rows)
         schema, sets = facts.schema, bool(facts.sets)
         tables = not sets and is_table(schema)
-        if sets:
-            _check_sets(facts)
         dimension = SetEncoder.of(schema).dimension if sets else flat_dimension(schema)
+        if sets and facts.target is not None:
+            raise ConfigError(f"Expected no target for sets, got target={facts.target!r}. Leave it out.")
+        if sets and dimension > _MOST_ENTRIES:
+            raise ConfigError(
+                f"Expected at most {_MOST_ENTRIES} items for the method dpgm, got {dimension}. Declare the items that "
+                "matter and `other` for the rest."
+            )
         if self.centres is not None and np.shape(self.centres) != (self.n_clusters, dimension):
             expected = (self.n_clusters, dimension)
             raise ConfigError(f"Expected centres of shape {expected}, got {np.shape(self.centres)}.")
@@ -219,7 +224,9 @@ class DPGM(Synthesizer):
     def _shares(self, facts: Facts) -> MixtureShares:
         if self.shares is not None:
             return self.shares
-        return MixtureShares.for_sets() if facts.sets else MixtureShares()
+        # of sets: docs/decisions/0017-dpgm.md
+        of_sets = {"marginals": 1e-6, "clusters": 0.08, "profiles": 0.85, "whole": 0.85}
+        return MixtureShares(**of_sets) if facts.sets else MixtureShares()
 
     @property
     def _needs_width(self) -> bool:
@@ -348,14 +355,3 @@ def _entries_of_classes(fit: Fit, vectors: AnyVectors) -> slice | None:
     if isinstance(vectors, RankVectors) and fit.target is not None:
         return vectors.levels_of(fit.target)
     return None
-
-
-def _check_sets(facts: Facts) -> None:
-    encoder = SetEncoder.of(facts.schema)
-    if facts.target is not None:
-        raise ConfigError(f"Expected no target for sets, got target={facts.target!r}. Leave it out.")
-    if encoder.dimension > _MOST_ENTRIES:
-        raise ConfigError(
-            f"Expected at most {_MOST_ENTRIES} items for the method dpgm, got {encoder.dimension}. Declare the items "
-            "that matter and `other` for the rest."
-        )

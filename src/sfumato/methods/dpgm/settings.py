@@ -79,11 +79,6 @@ class MixtureShares:
     profiles: float = 0.2
     whole: float = 0.5
 
-    @classmethod
-    def for_sets(cls) -> MixtureShares:
-        """Return the default for sets of items (docs/decisions/0017-dpgm.md)."""
-        return cls(marginals=1e-6, clusters=0.08, profiles=0.85, whole=0.85)
-
     def __post_init__(self) -> None:
         for name in ("marginals", "lengths", "clusters", "profiles", "whole"):
             require_open_unit(**{name: getattr(self, name)})

@@ -149,7 +149,9 @@ class ImageEntropy(Synthesizer):
         profiles = Profiles(layout)
         first = fit.measure(PROFILES, profiles)
         intensities = Intensities.of(profiles, first)
-        encoder = ImageEncoder(layout, intensities.pose if _poses(layout, self.pose, intensities) else None)
+        # pictures that mostly touch the border were framed by whoever made them
+        posed = self.pose == "affine" or (self.pose != "none" and intensities.bordered < 0.5)
+        encoder = ImageEncoder(layout, intensities.pose if posed and layout.can_be_posed else None)
         sums = ClassSums(encoder, sums_clip_norm(intensities, encoder))
         second = fit.measure(SUMS, sums)
         known = ClassMeans.of(sums, second, intensities.area)
@@ -191,10 +193,3 @@ def _for_training(fit: Fit, fitted: FittedModel, encoder: ImageEncoder, purpose:
         parameters={**fitted.parameters, "teacher_coefficients": coefficients, "teacher_offsets": offsets},
         measurements=(*fitted.measurements, (TEACHER, together(released))),
     )
-
-
-def _poses(layout: ImageLayout, pose: Pose, intensities: Intensities) -> bool:
-    """Whether images are posed: pictures that mostly touch the border were framed by whoever made them."""
-    if not layout.can_be_posed or pose == "none":
-        return False
-    return pose == "affine" or intensities.bordered < 0.5

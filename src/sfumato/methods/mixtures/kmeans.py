@@ -296,7 +296,10 @@ def fit_kmeans(
         releases.append(account.measure(grid_stage_name(stage), GridCounts(vectors, start), records))
         centres = start.centres(releases[0].value, releases[0].noise_std, k, rng)
     else:
-        centres = _checked(start)
+        centres = np.array(start, dtype=np.float64)
+        if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
+            raise ConfigError(f"Expected finite centres of shape (k, d) to start from, got shape {centres.shape}.")
+        centres = into_ball(centres)
     weights = Weights.of(centres.shape[1])
     counts = np.zeros(len(centres))
     origins, reach = np.zeros_like(centres), 1.0
@@ -309,13 +312,6 @@ def fit_kmeans(
         if recentred:
             origins, reach = centres, reach_of(centres, read)
     return Clusters(centres, counts, tuple(releases))
-
-
-def _checked(start: np.ndarray) -> np.ndarray:
-    centres = np.array(start, dtype=np.float64)
-    if centres.ndim != 2 or not centres.size or not np.isfinite(centres).all():
-        raise ConfigError(f"Expected finite centres of shape (k, d) to start from, got shape {centres.shape}.")
-    return into_ball(centres)
 
 
 def moved(read: ReadSums, origins: np.ndarray, rng: np.random.Generator) -> np.ndarray:

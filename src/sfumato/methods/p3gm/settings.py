@@ -315,33 +315,21 @@ def _of_run(data: str) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Preset]:
     """Return the presets: `as-released` and `as-written`, of MNIST, and `as-released:adult` of another data set."""
-    by_name = {RELEASED: _released(_USUAL), WRITTEN: _written(_USUAL)}
-    by_name |= {f"{RELEASED}:{data}": _released(data) for data in PUBLISHED}
-    return by_name | {f"{WRITTEN}:{data}": _written(data) for data in PUBLISHED} | _baselines()
-
-
-def _baselines() -> dict[str, Preset]:
-    """DP-VAE, with our settings last: a certificate names the first preset whose settings a fit has."""
+    of_code, of_paper = {}, {}
+    for data in PUBLISHED:
+        named = " and ".join(IMAGES) if data in IMAGES else data  # both stacks of images have the same settings
+        noise = "; the mixture has the noise of esr, as by the paper's account none meets its epsilon"
+        of_code[data] = Preset(released(data), f"as the authors' code for {named}, but {_OURS}.")
+        differs = f"as the paper for {named}, but {_OURS}{noise if data == 'credit' else ''}."
+        of_paper[data] = Preset(written(data), differs)
+    by_name = {RELEASED: of_code[_USUAL], WRITTEN: of_paper[_USUAL]}
+    by_name |= {f"{RELEASED}:{data}": preset for data, preset in of_code.items()}
+    by_name |= {f"{WRITTEN}:{data}": preset for data, preset in of_paper.items()}
+    # DP-VAE, with our settings last: a certificate names the first preset whose settings a fit has
     run = {name: value for name, value in _of_run(_USUAL).items() if name not in _OF_AXES}
     normal = {"prior": StandardNormal()}
     code = f"as DP-VAE of the authors' code, {_TRAINED}; {_OF_MNIST}"
     paper = f"as DP-VAE of the paper, {_TRAINED}; {_OF_MNIST}"
-    return {
-        f"{BASELINE}:{RELEASED}": Preset({**normal, "latent_dim": 30, **run}, code),
-        f"{BASELINE}:{WRITTEN}": Preset({**normal, "latent_dim": 10, **run}, paper),
-        BASELINE: Preset(normal, f"as DP-VAE, the paper's baseline, {_TRAINED}."),
-    }
-
-
-def _named(data: str) -> str:
-    """Return what the settings are of: both stacks of images have the same."""
-    return " and ".join(IMAGES) if data in IMAGES else data
-
-
-def _released(data: str) -> Preset:
-    return Preset(released(data), f"as the authors' code for {_named(data)}, but {_OURS}.")
-
-
-def _written(data: str) -> Preset:
-    noise = "; the mixture has the noise of esr, as by the paper's account none meets its epsilon"
-    return Preset(written(data), f"as the paper for {_named(data)}, but {_OURS}{noise if data == 'credit' else ''}.")
+    by_name[f"{BASELINE}:{RELEASED}"] = Preset({**normal, "latent_dim": 30, **run}, code)
+    by_name[f"{BASELINE}:{WRITTEN}"] = Preset({**normal, "latent_dim": 10, **run}, paper)
+    return by_name | {BASELINE: Preset(normal, f"as DP-VAE, the paper's baseline, {_TRAINED}.")}

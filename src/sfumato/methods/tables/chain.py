@@ -22,7 +22,6 @@ from sfumato.maths.constants import CHAIN, DESCENT
 from sfumato.maths.shrinkage import shrunk
 from sfumato.maths.streams import public_stream
 from sfumato.methods.tables.evidence import Contrasts, Evidence
-from sfumato.methods.tables.features import ColumnShares
 from sfumato.methods.tables.mixture_fit import MixtureEffort, PairTargets, fit_mixture, rank_bumps
 from sfumato.methods.tables.softmax_fit import Predictors, softmax_weights
 from sfumato.models.tables.product_mixture import ProductMixture
@@ -243,7 +242,9 @@ class _Chain:
         self._least = CHAIN.heard if evidence.is_noisy else 0.0
         ends = np.cumsum([0, *(column.features.size for column in self._columns)]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(ends)]
-        common = [_common(column) for column in self._columns]
+        # all features but those of rare values: fitted rows would be learnt by heart through them
+        fourths = [(c.law()[:, None] * c.features.values**4).sum(axis=0) for c in self._columns]
+        common = [np.flatnonzero(of_column <= CHAIN.most_kurtosis) for of_column in fourths]
         self._places = [block.start + own for block, own in zip(self._blocks, common, strict=True)]
         self._functions = [c.features.values[:, own] for c, own in zip(self._columns, common, strict=True)]
         self._weights = np.zeros((ends[-1], ends[-1]))
@@ -389,12 +390,6 @@ def _least_ridge(squares: np.ndarray, most: float) -> float:
         return 0.0
     free = lambda ridge: (spread / (spread + ridge)).sum() - most  # noqa: E731
     return float(optimize.root_scalar(free, bracket=(0.0, spread.sum() / most)).root)
-
-
-def _common(column: ColumnShares) -> np.ndarray:
-    """Return the features but those of rare values: fitted rows would be learnt by heart through them."""
-    heavy = (column.law()[:, None] * column.features.values**4).sum(axis=0) <= CHAIN.most_kurtosis
-    return np.flatnonzero(heavy)
 
 
 def _measured_products(

@@ -117,7 +117,5 @@ def _of_pairs(equation: EstimatingEquation) -> bool:
 
 def forecast_words(plan: Plan, facts: Facts, stage: str = NAME) -> Mapping[str, str]:
     """Return the stage's forecast in words; none without named questions."""
-    forecasts = question_forecasts(plan, facts, stage)
-    return (
-        {stage: "; ".join(forecast.words for forecast in forecasts) + forecast_weights(facts)[2]} if forecasts else {}
-    )
+    words = "; ".join(forecast.words for forecast in question_forecasts(plan, facts, stage))
+    return {stage: words + forecast_weights(facts)[2]} if words else {}

@@ -186,7 +186,15 @@ def _public_design(
     """The table or the equation of a question on public cells."""
     if part.role in (PAIRS, PAIR_SPREAD):
         return pair_query(pairs_of(part, facts), facts.schema, ONE // 2, ONE // 2, left_of(part))
-    _require_columns(part, columns, facts)
+    weight = facts.described.weight
+    for name in part.question.named:
+        if weight is not None and name == weight.column:
+            raise SchemaError(f"Expected no weight in the question {part.question.words!r}, got {name!r}.")
+        if name not in columns:
+            raise SchemaError(
+                f"Expected columns that are measured themselves in the question {part.question.words!r}, got "
+                f"{name!r}, which follows from others by a rule or holds sets. Ask of what it follows from."
+            )
     if part.role in (SCORES, SPREAD):
         formula = part.question.regression
         if part.role == SPREAD:
@@ -226,19 +234,6 @@ def spread_formula(question: NamedQuestion, middle: float) -> str:
     """The regression that says how far units are from a mean."""
     number = np.format_float_positional(middle, precision=12, fractional=False, trim="-")
     return f"I(({column(question.columns[0]).text} - ({number}))**2) ~ 1"
-
-
-def _require_columns(part: PlannedPart, columns: Mapping[str, ColumnGrid], facts: Facts) -> None:
-    """Refuse a question of columns that are no part of the plain table."""
-    weight = facts.described.weight
-    for name in part.question.named:
-        if weight is not None and name == weight.column:
-            raise SchemaError(f"Expected no weight in the question {part.question.words!r}, got {name!r}.")
-        if name not in columns:
-            raise SchemaError(
-                f"Expected columns that are measured themselves in the question {part.question.words!r}, got "
-                f"{name!r}, which follows from others by a rule or holds sets. Ask of what it follows from."
-            )
 
 
 def table_query(part: PlannedPart, columns: Mapping[str, ColumnGrid], weight: str = "") -> MarginalQuery:

@@ -50,7 +50,8 @@ def _features(pictures: np.ndarray) -> np.ndarray:
     grey = np.ascontiguousarray(pictures.mean(axis=1))
     parts.append(_oriented(grey, rows, columns))
     if min(height, width) >= 4:
-        half = _halved(grey)
+        even = grey[:, : 2 * (height // 2), : 2 * (width // 2)]
+        half = (even[:, ::2, ::2] + even[:, 1::2, ::2] + even[:, ::2, 1::2] + even[:, 1::2, 1::2]) / 4
         parts.append(_oriented(half, _windows(half.shape[1], len(rows)), _windows(half.shape[2], len(columns))))
     return np.sqrt(np.maximum(np.concatenate(parts, axis=1), 0.0))
 
@@ -82,9 +83,3 @@ def _windows(size: int, cells: int | None = None) -> np.ndarray:
     centres = (np.arange(cells) + 0.5) * step - 0.5
     weights = np.maximum(0.0, 1 - np.abs(np.arange(size) - centres[:, None]) / max(step, 1.0))
     return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
-
-
-def _halved(pictures: np.ndarray) -> np.ndarray:
-    height, width = (2 * (side // 2) for side in pictures.shape[1:])
-    even = pictures[:, :height, :width]
-    return (even[:, ::2, ::2] + even[:, 1::2, ::2] + even[:, ::2, 1::2] + even[:, 1::2, 1::2]) / 4
