@@ -53,7 +53,7 @@ class Cells:
         """Number of cells that are told apart."""
         return self.base if self.groups is None else int(self.groups.max(initial=-1)) + 1
 
-    @property
+    @cached_property
     def partial(self) -> bool:
         """Whether some rows are in none of the cells."""
         return self.groups is not None and bool((self.groups < 0).any())

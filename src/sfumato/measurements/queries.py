@@ -206,9 +206,8 @@ def query_fault(query: Query, kinds: Mapping[str, object], weight: str) -> str |
         return query.fault(kinds, weight)
     if query.weight not in ("", weight):
         return f"counts records by {query.weight!r}, which is not the schema's weight"
-    if fault := _fault_of_axes(query):
-        return fault
-    return next((fault for cells in query.cells if (fault := cells.fault(kinds))), None)
+    fault = next((fault for cells in query.cells if (fault := cells.fault(kinds))), None)
+    return fault or _fault_of_axes(query)
 
 
 def _fault_of_axes(query: MarginalQuery | MomentQuery) -> str | None:
