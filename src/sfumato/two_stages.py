@@ -15,7 +15,7 @@ from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
 from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.maths.constants import SIZES
-from sfumato.methods.tables.pair_moments import counted_moments
+from sfumato.methods.tables.estimated_model import counted_moments
 from sfumato.methods.tables.recipe import measure_table, one_way_error, table_stages
 from sfumato.methods.tables.second_stage import FirstRelease, SecondRelease, SecondStage
 from sfumato.methods.tables.settings import Names

@@ -5,8 +5,7 @@ import pytest
 
 from sfumato.desk.drafting import draft_schema
 from sfumato.errors import DataError
-from sfumato.io.headers import require_names
-from sfumato.io.sources import open_source
+from sfumato.io.sources import open_source, require_names
 from sfumato.schema.open_schema import OpenSchema
 
 RECORDS = ["42", "-1", "3.5", "1,5", "1e-3", ".5", "12%", "2020-01-31", "31.1.2020", "1/2/1999", "2020-01-31 10:00",

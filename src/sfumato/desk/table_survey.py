@@ -39,9 +39,9 @@ from sfumato.desk.sentinels import settle_marks, settle_texts
 from sfumato.desk.survey import CLOCK, MOST_DISTINCT, ColumnSurvey, TimeSpan, set_hint, survey_columns
 from sfumato.errors import DataError, SchemaError
 from sfumato.io.chunks import Source, attempt
-from sfumato.io.headers import require_names
 from sfumato.io.picture_cells import files_in, holds_files, with_pictures
 from sfumato.io.pictures import read_header, require_pillow, unheard
+from sfumato.io.sources import require_names
 from sfumato.schema.reader import Reader
 
 _DAY, _MONTH = re.compile("%-?d"), re.compile("%-?m")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["Chunk", "Container", "Source", "open_source", "to_container"]
+__all__ = ["Chunk", "Container", "Source", "open_source", "require_names", "to_container"]
 
 _STORED: Mapping[str, Callable[..., Source]] = {
     ".jsonl": open_json_lines,
@@ -54,6 +55,18 @@ STREAMED = tuple(
 )
 """Formats that standard input may have."""
 _READERS: Mapping[str, Callable[..., Source]] = {**_STORED, ".npz": open_npz, ".dat": open_baskets}
+
+_CURRENCY = r"(?:[$€£¥]|CHF|EUR|GBP|USD)"
+_NUMBER = re.compile(
+    rf"(?:{_CURRENCY} ?)?[+\-\u2212]?(?:\d[\d,. '\u2019]*|[.,]\d+)(?:[eE][+-]?\d+)?(?: ?(?:%|{_CURRENCY}))?"
+)
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(?:[T ]\d.*)?|\d{1,2}:\d{2}(?::\d{2}.*)?")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_LONGEST = 1_000
+_RECORDS = (
+    (_NUMBER, "a number"), (_DATE, "a date or time"), (_ADDRESS, "an e-mail address"), (_UUID, "an identifier (UUID)"),
+)  # fmt: skip
 
 
 def open_source(data: object, *, chunk_rows: int = DEFAULT_CHUNK_ROWS, csv: CsvForm | None = None) -> Source:
@@ -258,3 +271,26 @@ def _is_table(part: object) -> bool:
         hasattr(part, name)
         for name in ("__arrow_c_stream__", "__dataframe__", "toPandas", "to_record_batches", "collect_schema")
     )
+
+
+def require_names(source: Source) -> None:
+    """Refuse a CSV of which a column's name is a number, a date, a time, an e-mail address or a UUID, as cells are.
+
+    By that line alone: without a header line a file would publish its first record as names of columns, and an error
+    that depends on the other lines would tell of a record.
+
+    Raises:
+        DataError: names the column's place, never its text.
+    """
+    if source.container != "csv":
+        return
+    for place, name in enumerate(source.names, start=1):
+        text = name.strip()
+        tried = _RECORDS if len(text) <= _LONGEST else ()  # time grows with the square of a text
+        what = next((what for pattern, what in tried if pattern.fullmatch(text)), None)
+        if what:
+            raise DataError(
+                f"Expected the first line of {source.label} to name its columns, got {what} for column {place}. If "
+                "that line is a record, add a line of names above it; if these are names, say so: --names-are-public "
+                "(names_are_public=True)."
+            )

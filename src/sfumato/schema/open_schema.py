@@ -22,8 +22,7 @@ import pyarrow as pa
 from sfumato.columns.booleans import Boolean
 from sfumato.columns.open import Identifier, Open, OpenKind
 from sfumato.errors import ConfigError, SchemaError, did_you_mean, require_flag, require_instance
-from sfumato.io.headers import require_names
-from sfumato.io.sources import open_source
+from sfumato.io.sources import open_source, require_names
 from sfumato.schema.documents import read_document
 from sfumato.schema.references import ColumnFacts, with_references
 from sfumato.schema.schema import Schema, SchemaLike, read_open, read_schema

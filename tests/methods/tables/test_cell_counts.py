@@ -8,6 +8,7 @@ import pytest
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Integer
 from sfumato.maths.constants import SIZES
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.atoms import endings_of
 from sfumato.methods.tables.cell_counts import (
     CELL_STEP,
     ENDING_STEP,
@@ -17,7 +18,6 @@ from sfumato.methods.tables.cell_counts import (
     counted_values,
     public_runs,
 )
-from sfumato.methods.tables.endings import endings_of
 from sfumato.schema.grid import Grid
 from sfumato.schema.schema import Schema
 

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.columns.kinds import Continuous, DateTime, Integer
 from sfumato.columns.wall_clock import MICROSECONDS, moments_of
-from sfumato.methods.tables.endings import endings_of, n_endings
+from sfumato.methods.tables.atoms import endings_of, n_endings
 
 
 def ending_of(kind, *values):

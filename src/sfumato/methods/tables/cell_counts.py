@@ -19,8 +19,7 @@ from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
-from sfumato.methods.tables.atoms import NoisyValues
-from sfumato.methods.tables.endings import endings_of, n_endings
+from sfumato.methods.tables.atoms import NoisyValues, endings_of, n_endings
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery, Measurement
 from sfumato.measurements.stated_counts import require_finite
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.chain import Effort, fit_table_chain, lawful_moments
+from sfumato.methods.tables.evidence import Evidence
 from sfumato.methods.tables.features import ColumnShares, Features
-from sfumato.methods.tables.pair_moments import pair_moments, pair_tables
+from sfumato.methods.tables.second_stage import FirstRelease
 from sfumato.methods.tables.settings import TableFacts, waves_of
 from sfumato.methods.tables.shares import Resolution, drawn_shares, smoothed_shares
 from sfumato.methods.tables.tails import NoisyCounts
@@ -228,3 +231,53 @@ def _shares(column: ColumnGrid, tables: Sequence[CountTable], n: int, resolution
         counts = NoisyCounts(fine.value, std, coarse.value, float(np.sqrt(coarse.variance)), runs)
     shares = smoothed_shares(column, resolution, np.inf, counts, float(n))
     return drawn_shares(column, shares, counts.runs, resolution, min(std, counts.coarse_std) / n)
+
+
+def pair_tables(names: Sequence[str], tables: Sequence[CountTable]) -> dict[tuple[int, int], CountTable]:
+    """The finest table of every pair of columns that was measured, its axes in the order of the columns."""
+    pairs = {}
+    for (i, one), (j, other) in combinations(enumerate(names), 2):
+        candidates = pool_tables(t.over({one, other}) for t in tables if {one, other} <= t.columns)
+        if candidates:
+            table = max(candidates, key=lambda t: t.value.size)
+            if table.axes[0].column != one:
+                table = CountTable(table.axes[::-1], table.value.T, table.variance)
+            pairs[i, j] = table
+    return pairs
+
+
+def counted_moments(first: FirstRelease, noisy: Noisy) -> Evidence:
+    """The moments of features that follow from noisy tables of two columns; of other pairs nothing was measured.
+
+    Args:
+        first: the first release, whose columns they are.
+        noisy: measured by a `QueryCounts` of tables of two columns.
+    """
+    tables = CountTable.all_of(Measurement("", noisy.value, noisy.noise_std, query=noisy.query))
+    pairs = pair_tables([column.name for column in first.grid.columns], tables)
+    return pair_moments(first.columns, pairs, first.total)
+
+
+def pair_moments(columns: Sequence[ColumnShares], pairs: Mapping[tuple[int, int], CountTable], n: float) -> Evidence:
+    """The moments of features of the measured pairs.
+
+    Args:
+        columns: shares and features of each column.
+        pairs: tables of two columns, by the places of these, the first one first.
+        n: number of rows that were counted.
+    """
+    ends = np.cumsum([0, *(column.features.size for column in columns)])
+    d = int(ends[-1])
+    values, variances = np.zeros((d, d)), np.full((d, d), np.inf)
+    for (i, j), table in pairs.items():
+        groups = [
+            (columns[k], axis.grouped(np.arange(axis.base)), axis.size)
+            for k, axis in zip((i, j), table.axes, strict=True)
+        ]
+        first, second = (column.means_in(cells, size) for column, cells, size in groups)
+        here = slice(ends[i], ends[i + 1]), slice(ends[j], ends[j + 1])
+        values[here] = first.T @ table.value @ second / n
+        # Var Σ z(a, b) φ(a) φ(b) = σ² Σ φ(a)² Σ φ(b)²
+        variances[here] = np.outer((first**2).sum(axis=0), (second**2).sum(axis=0)) * table.variance / n**2
+    upper = np.triu(np.ones((d, d), dtype=bool))
+    return Evidence(np.where(upper, values, values.T), np.where(upper, variances, variances.T), columns)
