@@ -53,6 +53,33 @@ def test_what_few_rows_have_is_missing():
     assert "Elm" not in repr(kinds(columns, 50.0)["one"].to_dict())
 
 
+def test_texts_that_nobody_tells_apart_are_missing_and_no_middle_of_the_numbers():
+    """Dates, codes and texts of their own beside numbers, and more words than a schema has room for."""
+    other = {
+        "dates": lambda i: str(np.datetime64("1990-01-01") + i), "texts": lambda i: f"about {''.join('abcdefghij'[int(digit)] for digit in str(i))}",
+        "many": lambda i: f"w{'abcdefghijklmnop'[i // 13 % 16]}{'abcdefghij'[i // 208 % 10]}",
+    }  # fmt: skip
+    for epsilon in (5.0, None):
+        columns = {
+            name: [text(i) if i % 13 == 0 else age for i, age in enumerate(AGES)] for name, text in other.items()
+        }
+        found = kinds(columns, epsilon)
+        assert all(isinstance(kind, Integer) and kind.nullable for kind in found.values()), found
+
+
+def test_a_number_that_stands_for_no_value_is_no_word_however_it_is_written():
+    values = [str(share) for share in (SHARES * 100).astype(int) % 37 / 8]
+    data = pd.DataFrame({"x": ["+99" if i % 20 == 0 else "<5" if i % 20 == 1 else v for i, v in enumerate(values)]})
+    source = open_source(data)
+    schema = OpenSchema.from_dict(
+        {"columns": {"x": {"kind": "unknown", "discover": True}}, "missing": ["99"], "rows": N}
+    )
+    kind = MaxEntropy(epsilon=NonPrivate()).fit(source, schema=schema).schema.columns["x"]
+    assert kind.atoms == ("<5",)
+    assert kind.nullable
+    assert 99.0 not in (kind.values or ())
+
+
 def test_texts_for_no_value_are_missing():
     found = kinds({"x": cells(AGES, **{"k.A.": 4, "?": 4, "<5": 10}), "x (word)": ["a", "b"] * (N // 2)})
     assert not found["x"].atoms, "a column has the name of the words"

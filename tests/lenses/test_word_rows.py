@@ -47,14 +47,15 @@ def test_it_is_total_and_maps_each_record_by_itself(nullable):
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_cells_come_back(exact):
-    [column], rng = schema().word_columns.values(), np.random.default_rng(0)
+    [column] = schema().word_columns.values()
     codes = column.kind.code(pa.array(CELLS), missing=("NA",))
     cells = codes
     if exact:
         words = np.where(codes >= 2, codes - 2, -1)
         cells = Values(*column.kind.decoded(np.where(words >= 0, np.nan, codes)), words)
     split = column.split(cells)
-    back = column.joined(split["x"], split["x (word)"], rng)
+    back, neither = column.joined(split["x"], split["x (word)"])
+    assert neither.tolist() == np.isnan(codes).tolist()
     text = column.kind.decode(codes, pa.string())
     assert column.kind.decode(back, pa.string()).equals(text)
     assert text.to_pylist()[:8] == ["<5", "12", "no", None, None, "100", "0", "<5"]
@@ -86,6 +87,21 @@ def test_a_number_counts_before_a_word_and_neither_is_dealt_anew_where_no_cell_i
         assert rows["x"][3] in last or (nullable and np.isnan(rows["x"][3]))
 
 
+def test_a_row_with_neither_is_another_row_of_its_class_whole():
+    """So what rules keep in every row stays."""
+    rng = np.random.default_rng(1)
+    label, numbers = rng.integers(0, 2, 500), rng.random(500)
+    number = np.where(rng.random(500) < 0.2, np.nan, numbers)
+    beside = {"x": number, "x (word)": np.full(500, 2), "b": label, "later": np.where(np.isnan(number), 0, number + 1)}
+    rows = WordRows(schema(False).word_columns, Rows(beside)).rows(500, rng, label)
+    np.testing.assert_array_equal(rows["b"], label)
+    assert not np.isnan(rows["x"]).any()
+    np.testing.assert_array_equal(rows["later"], rows["x"] + 1)
+    lacking = {**beside, "x": np.full(500, np.nan)}
+    rows = WordRows(schema(False).word_columns, Rows(lacking)).rows(500, rng)
+    assert np.isnan(rows["x"]).all(), "where no row has anything, nothing is dealt"
+
+
 def test_what_is_given_of_the_two_columns():
     own = schema().word_columns
     for code, told in (
@@ -100,7 +116,7 @@ def test_what_is_given_of_the_two_columns():
 
 
 def test_the_order_of_the_chain():
-    columns = {"x": Integer(lower=0, upper=9, atoms=("<5",)), "y": Continuous(lower=0, upper=9)}
+    columns = {"x": Integer(lower=0, upper=9, atoms=("<5",), nullable=True), "y": Continuous(lower=0, upper=9)}
     own = Schema(columns=columns, rules=({"order": ["x", "y"]},))
     assert [type(lens).__name__ for lens in lenses_of(own)] == ["WordsLens", "RulesLens"]
     table = pa.table({"x": ["<5", "3"], "y": [4.0, 7.0]})

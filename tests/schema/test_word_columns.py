@@ -56,11 +56,19 @@ def test_what_cannot_work_is_refused(more, message):
 
 
 def test_rules_are_of_the_numbers():
-    columns = {"x": Integer(lower=0, upper=9, atoms=("<5",)), "y": Continuous(lower=0, upper=9)}
+    columns = {"x": Integer(lower=0, upper=9, atoms=("<5",), nullable=True), "y": Continuous(lower=0, upper=9)}
     schema = Schema(columns=columns, rules=({"order": ["x", "y"]},))
     assert schema.rule_plan.kinds["x"].nullable
     with pytest.raises(SchemaError, match="x \\(word\\)"):
         Schema(columns=columns, rules=({"never": {"x (word)": "<5"}},))
+
+
+@pytest.mark.parametrize("rule", [{"order": ["x", "y"]}, {"null_if": {"x": {"c": "u"}}}], ids=str)
+def test_rules_are_of_numbers_that_may_be_missing(rule):
+    """To a rule a word is a missing cell, which a number that is never missing does not have."""
+    columns = {"x": Integer(lower=0, upper=9, atoms=("<5",)), "y": Continuous(lower=0, upper=9)}
+    with pytest.raises(SchemaError, match="Write nullable: true"):
+        Schema(columns=columns | {"c": Categorical(categories=("u", "v"))}, rules=(rule,))
 
 
 def test_open_columns_may_have_declared_words():

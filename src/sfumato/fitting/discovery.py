@@ -135,7 +135,7 @@ def _with_words(name: str, kind: ColumnKind, published: Mapping[str, float], sch
     atoms = [word for word in atoms if not kind.read(pa.array([word], pa.string()), ())[1].any()][:MOST_ATOMS]
     if word_name(name) in {*schema.columns, *itemised(schema)}:
         atoms = []
-    return replace(kind, atoms=tuple(atoms), nullable=kind.nullable or bool(words))
+    return replace(kind, atoms=tuple(atoms), nullable=kind.nullable or len(atoms) < len(words))
 
 
 def _listed(
