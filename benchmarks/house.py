@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_100,
-    "lines of the core": 57_090,
+    "lines": 87_950,
+    "lines of the core": 56_940,
     "files": 434,
     "circles of files": 0,
     "files in circles": 0,

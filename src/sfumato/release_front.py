@@ -92,7 +92,7 @@ class Release(QuestionMethods, ReleaseValue):
         """
         import pandas as pd
 
-        from sfumato.inference.column_lines import column_lines
+        from sfumato.report.column_lines import column_lines
 
         lines = [
             (line.name, line.kind, line.known, line.kept, line.lost, line.loss, line.cure)

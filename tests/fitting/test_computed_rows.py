@@ -228,8 +228,8 @@ def test_everything_else_that_charges_asks_too(tmp_path, ledger):
             release, lazy(0), "x ~ above", term, epsilon=0.1, ledger=ledger, **word
         ),
         "estimator": lambda **word: means.fit(numbers.to_reader(), ledger=ledger, **word),
-        "mixtures": lambda **word: DPMix(epsilon=1.0).fit_to(
-            lazy(0), tmp_path / "out", schema=SCHEMA, target="above", ledger=ledger, **word
+        "mixtures": lambda **word: DPMix(epsilon=1.0).fit(
+            lazy(0), schema=SCHEMA, target="above", ledger=ledger, **word
         ),
     }
     for name, call in calls.items():

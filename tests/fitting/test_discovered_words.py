@@ -56,7 +56,8 @@ def test_what_few_rows_have_is_missing():
 def test_texts_that_nobody_tells_apart_are_missing_and_no_middle_of_the_numbers():
     """Dates, codes and texts of their own beside numbers, and more words than a schema has room for."""
     other = {
-        "dates": lambda i: str(np.datetime64("1990-01-01") + i), "texts": lambda i: f"about {''.join('abcdefghij'[int(digit)] for digit in str(i))}",
+        "dates": lambda i: str(np.datetime64("1990-01-01") + i),
+        "texts": lambda i: f"about {''.join('abcdefghij'[int(digit)] for digit in str(i))}",
         "many": lambda i: f"w{'abcdefghijklmnop'[i // 13 % 16]}{'abcdefghij'[i // 208 % 10]}",
     }  # fmt: skip
     for epsilon in (5.0, None):

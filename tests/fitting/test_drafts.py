@@ -24,14 +24,13 @@ def accepted():
 
 @pytest.mark.parametrize("schema", [DRAFT, PART])
 def test_hardening_7_a_draft_is_refused_before_anything_is_spent(tmp_path, schema):
-    ledger, out = tmp_path / "l", tmp_path / "out"
+    ledger = tmp_path / "l"
     create_ledger(ledger, epsilon=2.0, delta=1e-4)
     before = ledger.read_bytes()
-    mixing = DPMix(epsilon=1.0)
     for call in (
         lambda: METHOD.fit(tables.frame(), schema=schema, ledger=ledger, checkpoint=tmp_path / "c"),
         lambda: tune(tables.frame(), method=[METHOD], schema=schema, ledger=ledger),
-        lambda: mixing.fit_to(tables.frame(), out, schema=schema, ledger=ledger),
+        lambda: DPMix(epsilon=1.0).fit(tables.frame(), schema=schema, ledger=ledger),
     ):
         with pytest.raises(SchemaError, match="accept_draft=True"):
             call()

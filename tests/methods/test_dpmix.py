@@ -1,19 +1,17 @@
 """DPMix: a release that is a data set, in the form of the records, with soft labels."""
 
 import functools
-import json
 import time
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from fixtures import tables
 from sfumato import EstimateCount, NonPrivate, Schema, load
 from sfumato.columns.kinds import Boolean, Categorical
-from sfumato.errors import ConfigError, OutputError, UnsupportedEventError
+from sfumato.errors import ConfigError, UnsupportedEventError
 from sfumato.fitting.purposes import Facts
 from sfumato.mechanisms import mixing as mechanism
 from sfumato.mechanisms.mixing import FixedDegreeMixing, PoissonMixing, SubsetMixing, product_error
@@ -193,37 +191,6 @@ def test_arrow_comes_back_as_arrow():
     made = make().fit(table, schema=tables.schema()).sample(7)
     assert isinstance(made, pa.Table)
     assert made.column_names == ENTRIES
-
-
-@pytest.mark.parametrize("kind", ["table", "images"])
-def test_written_as_they_are_made(tmp_path, kind, monkeypatch):
-    monkeypatch.setattr("sfumato.mechanisms.mixing._BLOCK_NUMBERS", 2000)
-    out, made = tmp_path / "m", make(n_mixtures=500)
-    data, schema = (tables.frame(), tables.schema()) if kind == "table" else (tables.images(), tables.image_schema())
-    certificate = made.fit_to(data, out, schema=schema, seed=3)
-    release = made.fit(data, schema=schema, seed=3)
-    assert certificate.content == release.certificate.content
-    assert json.loads((out / "certificate.json").read_text())["epsilon"] == certificate.epsilon
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m"]
-    back = pq.ParquetFile(out / "mixtures.parquet")
-    assert back.metadata.num_row_groups > 3
-    table = back.read()
-    assert table.num_rows == 500
-    if kind == "table":
-        assert table.column_names == ENTRIES
-        np.testing.assert_array_equal(np.sort(table["age"]), np.sort(release.sample()["age"]))
-    with pytest.raises(OutputError, match="exists"):
-        made.fit_to(data, out, schema=schema)
-    made.fit_to(data, out, schema=schema, overwrite=True)
-
-
-def test_a_stream_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("sfumato.methods.dpmix.write_table", lambda *_: pa.array([1], pa.string()))
-    with pytest.raises(Exception, match=r".*"):
-        make().fit_to(tables.frame(), tmp_path / "m", schema=tables.schema())
-    assert not list(tmp_path.iterdir())
-    with pytest.raises(ConfigError, match="fixed degrees"):
-        make(mixing=FixedDegreeMixing()).fit_to(tables.frame(), tmp_path / "m", schema=tables.schema())
 
 
 @pytest.mark.parametrize("n", [0, 1, 1000])

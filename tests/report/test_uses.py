@@ -10,7 +10,7 @@ from fixtures import tables
 from sfumato import DPMix, MaxEntropy, Schema
 from sfumato.columns.kinds import Boolean, Open
 from sfumato.errors import SchemaWarning
-from sfumato.inference.column_lines import ColumnLine
+from sfumato.report.column_lines import ColumnLine
 from sfumato.report.estimates import estimates_of
 from sfumato.report.uses import CLASSIFIER, REGRESSIONS, SOFTWARE, TABLES, UseVerdict, limit_verdicts, uses_of
 

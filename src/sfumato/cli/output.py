@@ -20,12 +20,12 @@ from sfumato._lazy import later
 from sfumato.cards.html import harmless
 
 if TYPE_CHECKING:
-    from sfumato.inference import column_lines
     from sfumato.privacy import words
     from sfumato.privacy.certificate import Description
     from sfumato.release_front import Release
+    from sfumato.report import column_lines
 else:
-    words, column_lines = later("sfumato.privacy.words"), later("sfumato.inference.column_lines")
+    words, column_lines = later("sfumato.privacy.words"), later("sfumato.report.column_lines")
 
 # of a file that holds samples in the form in which the records came
 _SUFFIXES = {"csv": "csv", "npz": "npz", "folder": "npz", "fimi": "dat"}

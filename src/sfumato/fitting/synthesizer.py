@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Unpack, final
 
@@ -110,10 +109,9 @@ class Synthesizer(PlannedMethod):
         options: FitOptions,
         data: object,
         schema: SchemaLike,
-        run: Callable[[Fit], FittedModel] | None = None,
         exchange: Exchange | None = None,
     ) -> Release:
-        """Check and plan, then charge, draw by `run` (the method's own by default), and certify; as `fit`.
+        """Check and plan, then charge, draw, and certify; as `fit`.
 
         With an exchange, sums are of the records of other holders too; `RoundPendingError` where theirs are not there.
         """
@@ -151,13 +149,10 @@ class Synthesizer(PlannedMethod):
                 rows_are_records=options.rows_are_records or schema.rows_are_records,
             )
             with driver.charged(options.ledger) as noise:
-                return self._release(
-                    run or self.run, options, rows, budget, engine, driver, noise, records, prior, exchange
-                )
+                return self._release(options, rows, budget, engine, driver, noise, records, prior, exchange)
 
     def _release(
         self,
-        run: Callable[[Fit], FittedModel],
         options: FitOptions,
         rows: int | None,
         budget: PrivacyBudget | None,
@@ -179,7 +174,7 @@ class Synthesizer(PlannedMethod):
             schema = with_discovered(schema, open_columns)
             records = PrivateData(source, schema, estimated=open_columns, engine=engine)
         expected = None if prior is None else prior.sampler
-        fitted = driver.silenced(lambda: run(Fit(records, account, Facts(schema, target, n), expected)))
+        fitted = driver.silenced(lambda: self.run(Fit(records, account, Facts(schema, target, n), expected)))
         paid = driver.plan if exchange is None else Plan((*exchange.earlier, *driver.plan.stages))
         description = self._certificate_text(
             paid, budget, schema, n, declared=rows is not None, discovered=open_columns,

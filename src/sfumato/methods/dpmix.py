@@ -7,29 +7,22 @@ Everything else is public: clip norms, ℓ, T, and the split of the noise betwee
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
-import pyarrow as pa
 
-from sfumato.errors import ConfigError, OutputError, require_integer, require_positive
+from sfumato.errors import ConfigError, require_integer, require_positive
 from sfumato.models.mixed import MixtureSet, SplitEncoder, mixture_columns
 from sfumato.plugins import (
-    Certificate,
     Facts,
     Fit,
-    FitOptions,
     FittedModel,
     FixedDegreeMixing,
     MixableRecords,
     Mixing,
-    MixtureBlock,
     MixtureSettings,
     Noisy,
     NonPrivate,
@@ -37,23 +30,18 @@ from sfumato.plugins import (
     PoissonMixing,
     Preset,
     PrivacyBudget,
-    Schema,
     Stage,
     SubsetMixing,
     Synthesizer,
-    atomic_path,
     default_delta,
     label_share,
     noisy_mixtures,
     one_shot,
     product_error,
-    reason_of,
     sampled,
-    write_table,
 )
 
 MIXTURES = "mixtures"
-MIXTURES_FILE, CERTIFICATE_FILE = "mixtures.parquet", "certificate.json"
 _MOST_AUTO_DEGREE = 1024
 _LABEL_NORM = 1.0  # of a one-hot code
 _PUBLISHED_DEGREE, _PUBLISHED_NORM = 64, 28.0  # ℓ of its best at ε = 10, and the longest image of 28 × 28 pixels
@@ -207,100 +195,17 @@ class DPMix(Synthesizer):
 
     def run(self, fit: Fit) -> FittedModel:
         """Read the records once, and mix them."""
-        shape, settings, blocks = self._mix(fit)
-        features = np.empty((settings.n_mixtures, shape.n_features), dtype=np.float32)
-        labels = np.empty((settings.n_mixtures, shape.n_labels), dtype=np.float32)
-        start = 0
-        for block in blocks:
-            stop = start + len(block.features)
-            features[start:stop], labels[start:stop] = block.features, block.labels
-            start = stop
-        return self._fitted(fit, shape, settings, features, labels)
-
-    def fit_to(
-        self,
-        data: object,
-        out: str | os.PathLike[str],
-        *,
-        schema: Schema | str | os.PathLike[str],
-        target: str | None = None,
-        n_public: int | None = None,
-        seed: int | None = None,
-        ledger: str | os.PathLike[str] | None = None,
-        overwrite: bool = False,
-        accept_draft: bool = False,
-        rows_are_records: bool = False,
-    ) -> Certificate:
-        """Fit, and write the mixtures as they are made: in memory are the clipped records and one block of mixtures.
-
-        For more mixtures than fit into memory. The directory is there whole or not at all: `mixtures.parquet`, the
-        columns that `sample` shows, and `certificate.json`. It is no release that `load` reads.
-
-        Privacy: as `fit`.
-
-        Args:
-            data: as `fit`.
-            out: a directory to make.
-            schema: as `fit`.
-            target: as `fit`.
-            n_public: as `fit`.
-            seed: as `fit`.
-            ledger: as `fit`.
-            overwrite: whether such a directory may be replaced.
-            accept_draft: as `fit`.
-            rows_are_records: as `fit`.
-
-        Returns:
-            The certificate.
-
-        Raises:
-            OutputError: the directory exists and `overwrite` is False, or it cannot be written.
-            ConfigError: as `fit`; also fixed-degree mixing, of which all memberships are drawn at once.
-            SchemaError: as `fit`.
-            DataError: as `fit`.
-        """
-        if isinstance(self.mixing, FixedDegreeMixing):
-            raise ConfigError(
-                "Expected Poisson or subset mixing to write mixtures as they are made, got fixed degrees."
-            )
-        options = FitOptions(
-            target=target, n_public=n_public, seed=seed, ledger=ledger, accept_draft=accept_draft,
-            rows_are_records=rows_are_records,
-        )  # fmt: skip
-        with atomic_path(Path(out), overwrite=overwrite, marker=(CERTIFICATE_FILE, MIXTURES_FILE)) as partial:
-            _or_refuse(Path(out), partial.mkdir)
-            release = self.fit_with(options, data, schema, lambda fit: self._write(fit, partial / MIXTURES_FILE))
-            text = json.dumps(release.certificate.to_dict(), indent=1, ensure_ascii=False)
-            _or_refuse(Path(out), lambda: (partial / CERTIFICATE_FILE).write_text(text, encoding="utf-8"))
-        return release.certificate
-
-    def _write(self, fit: Fit, path: Path) -> FittedModel:
-        shape, settings, blocks = self._mix(fit)
-        sampler = self._sampler(fit)
-
-        def tables() -> Iterator[pa.Table]:
-            for block in blocks:
-                arrays = {"features": block.features.astype(np.float32), "labels": block.labels.astype(np.float32)}
-                yield MixtureSet(fit.data.schema, sampler, arrays).table(np.arange(len(block.features)))
-
-        write_table(tables(), path)
-        empty = (np.empty((0, size), dtype=np.float32) for size in (shape.n_features, shape.n_labels))
-        return self._fitted(fit, shape, settings, *empty)
-
-    def _mix(self, fit: Fit) -> tuple[_Shape, MixtureSettings, Iterator[MixtureBlock]]:
-        """Read the records, and charge: the blocks come as they are asked for."""
         shape, settings = _Shape.of(fit.facts, self.clip_norm), self.settings(fit.plan[MIXTURES], fit.facts)
         records = shape.read(fit)
         if isinstance(self.mixing, SubsetMixing) and not fit.data.counts_entries:
             records = records.settled(fit.n_public)
-        return shape, settings, noisy_mixtures(records, settings, stage=MIXTURES, ledger=fit.ledger, noise=fit.noise)
-
-    def _sampler(self, fit: Fit) -> dict[str, Any]:
-        return {"name": MixtureSet.name, "target": fit.target, "denoise": self.denoise}
-
-    def _fitted(
-        self, fit: Fit, shape: _Shape, settings: MixtureSettings, features: np.ndarray, labels: np.ndarray
-    ) -> FittedModel:
+        features = np.empty((settings.n_mixtures, shape.n_features), dtype=np.float32)
+        labels = np.empty((settings.n_mixtures, shape.n_labels), dtype=np.float32)
+        start = 0
+        for block in noisy_mixtures(records, settings, stage=MIXTURES, ledger=fit.ledger, noise=fit.noise):
+            stop = start + len(block.features)
+            features[start:stop], labels[start:stop] = block.features, block.labels
+            start = stop
         stds = (0.0, 0.0)
         if not fit.noise.silent:
             stds = settings.noise_stds(fit.plan[MIXTURES], shape.feature_norm, _LABEL_NORM)
@@ -308,7 +213,7 @@ class DPMix(Synthesizer):
         if shape.n_labels:
             measured.append(("mixed labels", Noisy(labels, stds[1])))
         return FittedModel(
-            sampler=self._sampler(fit),
+            sampler={"name": MixtureSet.name, "target": fit.target, "denoise": self.denoise},
             parameters={"features": features, "labels": labels},
             measurements=tuple(measured),
         )
@@ -358,10 +263,3 @@ class _Shape:
                 feature_norm=self.feature_norm,
                 label_norm=_LABEL_NORM,
             )
-
-
-def _or_refuse(out: Path, act: Callable[[], object]) -> None:
-    """Do it, or say why the system does not let us write the output."""
-    failure = reason_of(act)
-    if failure:
-        raise OutputError(f"Cannot write {out}: {failure}.")

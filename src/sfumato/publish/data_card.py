@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.inference.column_lines import column_lines
 from sfumato.privacy import words
 from sfumato.publish.publication import NOT_STATED, Publication, markdown
 from sfumato.release_front import Release
+from sfumato.report.column_lines import column_lines
 from sfumato.report.uses import UseVerdict
 from sfumato.rules import rule_text
 from sfumato.schema.documents import yaml_text

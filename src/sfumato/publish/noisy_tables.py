@@ -16,11 +16,11 @@ import pyarrow as pa
 from sfumato.columns.kinds import LevelKind, NumericKind
 from sfumato.errors import EstimateError
 from sfumato.inference.answer_batches import Batch, cell_counts, pair_counts
-from sfumato.inference.column_lines import column_lines
 from sfumato.inference.linked_rows import questions_of_units
 from sfumato.inference.questions import Questions
 from sfumato.release.unit_releases import parts_of_units, units_of
 from sfumato.release_front import Release
+from sfumato.report.column_lines import column_lines
 from sfumato.rules import rule_text
 from sfumato.schema.branch_schemas import branch_views
 from sfumato.schema.grid import ColumnGrid

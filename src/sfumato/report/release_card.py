@@ -19,12 +19,12 @@ from sfumato.errors import EstimateError
 from sfumato.evaluate.database_scores import read_tables
 from sfumato.evaluate.fidelity import read_bins
 from sfumato.inference.agreement import in_words
-from sfumato.inference.column_lines import column_lines, cures, worst
 from sfumato.inference.item_measurements import MeasuredItems
 from sfumato.inference.questions import Questions
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import spending, standing
 from sfumato.release.model import ReleaseValue
+from sfumato.report.column_lines import column_lines, cures, worst
 from sfumato.report.columns import ColumnFigure, Ends, column_figures, set_content
 from sfumato.report.estimates import Ends as MeasuredEnds
 from sfumato.report.linked import drawn_units

@@ -12,12 +12,12 @@ import pandas as pd
 
 from sfumato.cards.html import shown
 from sfumato.errors import EstimateError
-from sfumato.inference.column_lines import MANY, ColumnLine, column_lines, worst
 from sfumato.inference.question_methods import UnitEstimates
 from sfumato.inference.times import figure
 from sfumato.models.images.sampler import ImagePortrait
 from sfumato.release.model import ReleaseValue
 from sfumato.release.unit_releases import parts_of_units
+from sfumato.report.column_lines import MANY, ColumnLine, column_lines, worst
 from sfumato.report.estimates import PairLine, estimates_of
 from sfumato.report.page import image_column
 from sfumato.schema.set_columns import sets_alone

@@ -18,7 +18,6 @@ from sfumato.evaluate.scores import evaluate
 from sfumato.evaluate.utility import TRAIN_ROWS
 from sfumato.extras import require_extra
 from sfumato.inference.agreement import in_words
-from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.atomic import atomic_path, reason_of, refuse_existing
 from sfumato.maths.threads import few_threads
 from sfumato.privacy import words
@@ -26,6 +25,7 @@ from sfumato.records.table_sources import open_records
 from sfumato.release.model import ReleaseValue, read_release
 from sfumato.release.signature import verify_release
 from sfumato.report import page as charts
+from sfumato.report.column_lines import column_lines, cures
 from sfumato.report.columns import PICTURED_PAIRS, column_figures, joint_figures, pair_figures, set_content
 from sfumato.report.estimates import estimates_of
 from sfumato.report.linked import linked_content

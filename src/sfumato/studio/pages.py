@@ -17,11 +17,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from sfumato.errors import ConfigError, SfumatoError
-from sfumato.inference.column_lines import column_lines, cures
 from sfumato.io.sources import STREAMED
 from sfumato.privacy import words
 from sfumato.privacy.certificate_cards import certificate_card
 from sfumato.release_front import Release
+from sfumato.report.column_lines import column_lines, cures
 from sfumato.report.page import templates
 from sfumato.report.release_card import release_card
 from sfumato.rules import rule_text

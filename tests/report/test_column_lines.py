@@ -10,7 +10,7 @@ import pytest
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.columns.kinds import Boolean, Categorical, Continuous, DateTime, Identifier, Integer, Open
-from sfumato.inference.column_lines import column_lines, cures, percent, worst
+from sfumato.report.column_lines import column_lines, cures, percent, worst
 
 N = 4_000
 
