@@ -78,7 +78,7 @@ def coded(column: pd.Series, kind: dict, origin: str) -> Codes:
     """Return a column of a schema in bins."""
     if kind["kind"] == "categorical":
         names = kind["categories"]
-        codes = pd.Index(names).get_indexer(column.astype(object))
+        codes = pd.Index(names).get_indexer(column.astype(object).map(str))
         return Codes(np.where(codes < 0, len(names), codes), len(names) + 1)
     if kind["kind"] == "datetime":
         start, end = (float((pd.Timestamp(kind[name]) - pd.Timestamp(origin)).days) for name in ("lower", "upper"))

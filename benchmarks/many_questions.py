@@ -159,22 +159,27 @@ def of_records(tables: Tables, without: Iterator[Tables]) -> dict[str, dict[str,
     return lines
 
 
+HEAD = ["question", "of", "records", "answered", "hold it", "width"]
+
+
 def lines_of(records: dict[str, dict[str, tuple[float, float]]], fits: list[dict[str, Any]]) -> list[list[str]]:
-    """Return a line for each question: of what, records, groups answered, intervals that cover, width."""
+    """Return a line for each question, below `HEAD`."""
     lines = []
     for name, groups in records.items():
-        covers, widths, refused = list[bool](), list[float](), ""
+        covers, widths = list[bool](), list[float]()
         for fit in fits:
-            if isinstance(fit[name], str):
-                refused = fit[name]
-                continue
-            for key, (value, width) in groups.items():
+            for key, (value, width) in groups.items() if isinstance(fit[name], dict) else ():
                 low, high = fit[name].get(key, (np.nan, np.nan))
                 if np.isfinite([low, high]).all():
                     covers.append(low <= value <= high)
                     widths.append((high - low) / 2 / width)
-        asks = len(groups) * len(fits)
         real = ", ".join(f"{key} {value:.4g}".strip() for key, (value, _) in groups.items())
-        shown = [f"{sum(covers)} of {len(covers)}", f"{np.mean(widths):.1f}"] if covers else ["", refused[:110]]
-        lines.append([QUESTIONS[name].of, name, real, f"{len(covers)} of {asks}", *shown])
+        results = [f"{sum(covers)} of {len(covers)}", f"{np.mean(widths):.1f}"] if covers else ["", "refused"]
+        lines.append([name, QUESTIONS[name].of, real, f"{len(covers)} of {len(groups) * len(fits)}", *results])
     return lines
+
+
+def refusals(fits: list[dict[str, Any]]) -> list[str]:
+    """Return the last reason for which each question had no answer."""
+    reasons = {name: answer for fit in fits for name, answer in fit.items() if isinstance(answer, str)}
+    return [f"  refused: {name}: {reason[:240]}" for name, reason in reasons.items()]
