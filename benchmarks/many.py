@@ -44,7 +44,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,8 @@ def gaussian(epsilon: float, delta: float) -> float:
     low, high = 1e-3, 1e3
     for _ in range(100):
         middle = (low * high) ** 0.5
-        spent = ndtr(0.5 / middle - epsilon * middle) - np.exp(epsilon) * ndtr(-0.5 / middle - epsilon * middle)
-        low, high = (low, middle) if spent < delta else (middle, high)
+        exact = ndtr(0.5 / middle - epsilon * middle) - np.exp(epsilon) * ndtr(-0.5 / middle - epsilon * middle)
+        low, high = (low, middle) if exact < delta else (middle, high)
     return high
 
 
@@ -129,17 +129,17 @@ def chain(tables: Tables, epsilon: float, rng: np.random.Generator) -> Tables:
 
 def declared(law: Law, n: int) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the document with all certain facts that a schema can say, and why it cannot say the others."""
-    document, refused = law.document(n), dict[str, str]()
+    document, reasons = law.document(n), dict[str, str]()
     for words, add in law.wishes.items():
         if add is None:
-            refused[words] = "schemas have no form for it"
+            reasons[words] = "schemas have no form for it"
             continue
         try:
             MaxEntropy(epsilon=1.0, delta=DELTA).plan(Schema.from_dict(add(document)))
             document = add(document)
         except SfumatoError as error:
-            refused[words] = str(error)
-    return document, refused
+            reasons[words] = str(error)
+    return document, reasons
 
 
 def fit(name: str, kind: str, epsilon: float, persons: int, out: Path) -> None:
@@ -149,9 +149,9 @@ def fit(name: str, kind: str, epsilon: float, persons: int, out: Path) -> None:
     method = MaxEntropy(epsilon=NonPrivate() if kind == "noiseless" else epsilon, delta=DELTA)
     data, begin = joined(real) if name == "path" else real, time.process_time()
     release = method.fit(data, schema=Schema.from_dict(document))
-    fitted = time.process_time()
+    middle = time.process_time()
     sample = release.sample(persons)
-    line: Line = {"cpu": fitted - begin, "cpu sample": time.process_time() - fitted}
+    line: Line = {"cpu": middle - begin, "cpu sample": time.process_time() - middle}
     line["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     pd.to_pickle(apart(sample) if name == "path" else sample, out)
     if name == "clinic":
@@ -166,12 +166,12 @@ def fit_apart(name: str, kind: str, epsilon: float, args: argparse.Namespace) ->
         words = [name, kind, str(epsilon), str(args.persons), str(out)]
         command = [sys.executable, "-W", "ignore", __file__, "--worker", *words]
         try:
-            ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=args.limit)
+            process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=args.limit)
         except subprocess.TimeoutExpired:
             return None, {"failed": f"no end in {args.limit:g} seconds"}
-        if ended.returncode:
-            return None, {"failed": (ended.stderr.strip() or f"exit {ended.returncode}").splitlines()[-1]}
-        return pd.read_pickle(out), json.loads(ended.stdout.splitlines()[-1])
+        if process.returncode:
+            return None, {"failed": (process.stderr.strip() or f"exit {process.returncode}").splitlines()[-1]}
+        return pd.read_pickle(out), json.loads(process.stdout.splitlines()[-1])
 
 
 # Figures.
@@ -198,7 +198,7 @@ def scores(law: Law, real: dict[str, dict[str, np.ndarray]], tables: Tables, dea
 
 
 def beside(name: str, kinds: list[str], real: Tables, args: argparse.Namespace) -> Iterator[tuple[str, Line]]:
-    """Yield the lines of what no budget is spent on."""
+    """Yield the lines of what needs no budget."""
     law, tables = LAWS[name], blocks(LAWS[name], real)
     for place in range(args.fits):
         rng = np.random.default_rng(place)
@@ -332,7 +332,7 @@ def show_worse(name: str, by_epsilon: dict[float, dict[str, list[Line]]]) -> Non
             print(f"  {name}, {block}: ε = 3 is further off than ε = 1, {three:.3f} beside {one:.3f}")
 
 
-def run(name: str, args: argparse.Namespace, write: Any) -> None:
+def run(name: str, args: argparse.Namespace, write: Callable[[Line], None]) -> None:
     """Print all of one law."""
     law, real = LAWS[name], LAWS[name].draw(args.persons, 1)
     print(f"\n{name}: {args.persons:,} persons; rows of " + ", ".join(f"{key} {len(t):,}" for key, t in real.items()))

@@ -127,8 +127,8 @@ def view(
     group = above if name in law.above or parent is None else person
     time = np.zeros(len(frame))
     if order is not None:
-        dated = kinds[order]["kind"] == "datetime"
-        time = days_of(frame[order], law.origin) if dated else frame[order].to_numpy(float)
+        is_date = kinds[order]["kind"] == "datetime"
+        time = days_of(frame[order], law.origin) if is_date else frame[order].to_numpy(float)
     turn = np.lexsort((time, group)) if parent else np.arange(len(frame))
     frame, above, person, group, time = frame.iloc[turn], above[turn], person[turn], group[turn], time[turn]
     own = {column: coded(frame[column], kinds[column], law.origin) for column in entry["columns"]}

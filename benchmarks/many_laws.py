@@ -1,7 +1,7 @@
 """Four laws of many rows a person, for `many.py`: path, clinic, ledger, register. All records are made up.
 
-Each has its parameters in `PARAMETERS`, which its generator reads and the benchmark prints, a generator with a seed, a
-schema document, and counts of what may not be. Dates of the schemas are public bounds, wider than the law's.
+Each has its parameters in `PARAMETERS`, which the benchmark prints, a generator with a seed, a schema document, and
+counts of what may not be. Dates of the schemas are public bounds, wider than the law's.
 """
 
 from __future__ import annotations
@@ -281,12 +281,12 @@ def clinic(n: int, seed: int) -> Tables:
     drugs = clinic_drugs(rng, persons, first)
     last = pd.concat([visits.groupby("person")["end"].max(), drugs.groupby("person")["since"].max()]).groupby(level=0)
     last_day = last.max().reindex(range(n)).fillna(pd.Series(rng.integers(500, 3_500, n))).to_numpy()
-    died = last_day + np.ceil(rng.exponential(90, n))
-    dead = np.flatnonzero(chance(rng, -5.5 + 0.045 * age + 0.9 * heart) & (died < CLINIC_DAYS))
+    last_days = last_day + np.ceil(rng.exponential(90, n))
+    dead = np.flatnonzero(chance(rng, -5.5 + 0.045 * age + 0.9 * heart) & (last_days < CLINIC_DAYS))
     cause = np.array(["heart", "tumour", "other"])[
         pick(rng, np.column_stack([1 + 4 * heart, 2 + 0 * age, 1 + 0 * age]))
     ]
-    deaths = pd.DataFrame({"person": dead, "died": died[dead], "cause": cause[dead]})
+    deaths = pd.DataFrame({"person": dead, "died": last_days[dead], "cause": cause[dead]})
     for frame, name in ((visits, "start"), (visits, "end"), (pressures, "at"), (drugs, "since"), (deaths, "died")):
         frame[name] = as_dates("2015-01-01", frame[name].to_numpy())
     visits["kind"] = np.array(KINDS)[visits["kind"]]
@@ -384,9 +384,9 @@ def ledger(n: int, seed: int) -> Tables:
     clients["born"] = rng.integers(1940, 2005, n)
     of, _ = spread(rng, 1 + rng.binomial(2, np.where(firm, 0.5, 0.3)))
     m = of.size
-    opened = np.where(rng.random(m) < 0.5, rng.integers(0, 1_461, m), 1_461 + rng.integers(0, 180, m))
+    begins = np.where(rng.random(m) < 0.5, rng.integers(0, 1_461, m), 1_461 + rng.integers(0, 180, m))
     tariff = pick(rng, np.tile(PARAMETERS["ledger"]["tariffs, shares"], (m, 1)))
-    accounts = pd.DataFrame({"account": rng.permutation(m), "client": of, "opened": opened, "tariff": tariff})
+    accounts = pd.DataFrame({"account": rng.permutation(m), "client": of, "opened": begins, "tariff": tariff})
     level = np.exp(rng.normal(7, 0.35, n))
     moves = ledger_transactions(rng, accounts, level)
     mean = moves.groupby("row")["balance"].mean().to_numpy()
@@ -394,13 +394,13 @@ def ledger(n: int, seed: int) -> Tables:
     poor = -(mean[has] - mean.mean()) / mean.std()
     status = pick(rng, np.exp(np.column_stack([0 * poor, -0.3 - 0.3 * poor, -1.5 + 1.5 * poor])))
     loans = pd.DataFrame({"account": accounts["account"].to_numpy()[has]})
-    loans["granted"] = as_dates("2018-01-01", opened[has] + 10 + rng.integers(0, 300, has.size))
+    loans["granted"] = as_dates("2018-01-01", begins[has] + 10 + rng.integers(0, 300, has.size))
     loans["lent"] = np.minimum(10 * level[of[has]] * np.exp(rng.normal(0, 0.3, has.size)), 60_000).round(-2)
     loans["months"] = np.array(["12", "24", "36", "48", "60"])[np.clip((loans["lent"] / 5_000).astype(int), 0, 4)]
     loans["status"] = np.array(["running", "paid", "default"])[status]
     moves["account"] = accounts["account"].to_numpy()[moves["row"]]
     moves["date"], moves["move"] = as_dates("2018-01-01", moves["date"]), np.array(MOVES)[moves["move"]]
-    accounts["opened"] = as_dates("2018-01-01", opened)
+    accounts["opened"] = as_dates("2018-01-01", begins)
     accounts["tariff"] = np.array(TARIFFS)[tariff]
     moves = moves[["account", "date", "move", "amount", "balance"]]
     return {"clients": clients, "accounts": accounts, "transactions": moves, "loans": loans}
@@ -427,17 +427,17 @@ def ledger_document(n: int) -> dict[str, Any]:
 
 
 def ledger_facts(tables: Tables) -> dict[str, float]:
-    opened = tables["accounts"].set_index("account")["opened"]
+    begins = tables["accounts"].set_index("account")["opened"]
     moves, loans = tables["transactions"].sort_values(["account", "date"], kind="stable"), tables["loans"]
     pays = (moves["move"] == "salary").groupby(moves["account"]).sum()
     running = moves.groupby("account")["balance"].diff()
     later = running.notna()
     return {
         "transactions before the account": float(
-            (moves["date"].to_numpy() < opened.reindex(moves["account"]).to_numpy()).sum()
+            (moves["date"].to_numpy() < begins.reindex(moves["account"]).to_numpy()).sum()
         ),
         "loans before the account": float(
-            (loans["granted"].to_numpy() < opened.reindex(loans["account"]).to_numpy()).sum()
+            (loans["granted"].to_numpy() < begins.reindex(loans["account"]).to_numpy()).sum()
         ),
         "accounts with eight salaries, share": float((pays == 8).mean()),
         "balances that follow from that before, share": float(
@@ -500,19 +500,19 @@ def register_document(n: int) -> dict[str, Any]:
 
 
 def register_facts(tables: Tables) -> dict[str, float]:
-    entered = tables["pupils"].set_index("pupil")["entered"]
+    starts = tables["pupils"].set_index("pupil")["entered"]
     events, marks = tables["events"], tables["marks"]
     number = marks.groupby("stage").size().reindex(tables["years"]["stage"], fill_value=0)
-    doubled = marks[marks.duplicated(["stage", "subject"])]["stage"].nunique()
-    ordered = tables["years"].sort_values(["pupil", "year"])
-    steps = ordered.groupby("pupil")["year"].diff().dropna()
-    eleven = events.groupby("pupil").size().reindex(entered.index, fill_value=0) == 11
+    twice = marks[marks.duplicated(["stage", "subject"])]["stage"].nunique()
+    in_order = tables["years"].sort_values(["pupil", "year"])
+    steps = in_order.groupby("pupil")["year"].diff().dropna()
+    eleven = events.groupby("pupil").size().reindex(starts.index, fill_value=0) == 11
     return {
         "events before the pupil entered": float(
-            (events["date"].to_numpy() < entered.reindex(events["pupil"]).to_numpy()).sum()
+            (events["date"].to_numpy() < starts.reindex(events["pupil"]).to_numpy()).sum()
         ),
         "years without eight marks, share": float((number != 8).mean()),
-        "years with a subject twice, share": doubled / len(ordered),
+        "years with a subject twice, share": twice / len(in_order),
         "years that do not follow the year before, share": float((steps != 1).mean()),
         "pupils with eleven events, share": float(eleven.mean()),
     }

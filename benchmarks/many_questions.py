@@ -49,8 +49,8 @@ def ever(t: Tables, name: str, column: str, label: str) -> pd.Series:
 
 
 def metformin_of_e11(t: Tables) -> Answers:
-    taken = ever(t, "drugs", "drug", "metformin")
-    return taken.groupby(ever(t, "codes", "code", "E11")).mean().to_dict()
+    users = ever(t, "drugs", "drug", "metformin")
+    return users.groupby(ever(t, "codes", "code", "E11")).mean().to_dict()
 
 
 QUESTIONS = {

@@ -21,7 +21,8 @@ ROWS, PICTURES = 1_500, 300
 SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
 LIBRARIES = {
-    "many_blocks", "many_laws", "many_questions", "model_tables", "nist_schema", "pair_laws", "parity_list", "peer_tables", "suite", "table_scores",
+    "many_blocks", "many_laws", "many_questions", "model_tables", "nist_schema", "pair_laws", "parity_list",
+    "peer_tables", "suite", "table_scores",
 }  # fmt: skip
 """Which scripts run."""
 OTHERS = {
