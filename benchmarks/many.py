@@ -5,7 +5,8 @@
 
 *Path* is one table of linked rows, the others are databases (`many_laws.py`; `--parameters` prints the laws alone). All
 records are made up. δ = 1e-6, add or remove one person with all rows; the noise is secret, the records are the same in
-all fits. A fit runs in a process of its own; one that raises or passes --limit seconds is a line that says so.
+all fits. A fit runs in a process of its own; one that raises or passes --limit seconds is a line that says so. Without
+options it takes about three minutes of processor time.
 
 Printed are mean total variations to the records of the two-way tables of each block (`many_blocks.py`):
 
