@@ -18,11 +18,12 @@ from harness.privacy import (
     ledger_for,
 )
 from sfumato.mechanisms.noise import SeededNoise
-from sfumato.mechanisms.queries import noisy_histogram, noisy_second_moment
+from sfumato.mechanisms.queries import Noisy, noisy_histogram, noisy_second_moment
 from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.recipe import _count_measurements
 from sfumato.methods.tables.second_stage import _measurements
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
+from sfumato.schema.grid import Grid
 
 ABOVE = 1 + Fraction(1, 2**50)
 """Noise is drawn with a scale that is so much above what is charged: what a bound in floats may be short by."""
@@ -157,6 +158,17 @@ def test_the_largest_sum_of_a_piece_is_exact(statistic):
         np.testing.assert_array_equal(exact.whole_in_mechanism(), 3 * expected)
 
 
+SINGLE = [1, 5, 9]
+"""Steps that are made cells of their own, whatever their counts: a value that stood out was chosen."""
+
+
+def with_single_values(statistic):
+    columns = list(statistic.grid.columns)
+    for j in statistic.valued:
+        columns[j] = columns[j].cut(np.union1d(columns[j].edges, [*SINGLE, *(step + 1 for step in SINGLE)]))
+    return Grid(tuple(columns))
+
+
 @pytest.mark.parametrize("unit_rows", [1, 3])
 @pytest.mark.parametrize(
     "statistic",
@@ -173,8 +185,10 @@ def test_measurements_have_the_noise_that_they_state(statistic, unit_rows):
         ledger = ledger_for(2.0)
         if isinstance(statistic, CellCounts):
             noisy = noisy_histogram(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))
-            measured = _count_measurements(noisy, statistic)
+            measured = _count_measurements(noisy, statistic, with_single_values(statistic), 1.0)
             truths = [np.concatenate(part) for part in statistic.split(true)]
+            exactly = statistic.values(Noisy(true, 0.0))
+            truths.append(np.concatenate([exactly[j].counts[SINGLE] for j in statistic.valued]))
             assert truths[0].sum() == truths[1].sum() == len(chunk["age"]) * 4
         else:
             noisy = noisy_second_moment(exact, stage=STAGE, ledger=ledger, noise=SeededNoise(seed))

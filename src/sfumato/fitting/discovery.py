@@ -403,7 +403,7 @@ def _measure(
     listed = replace(released.listed, origin=origin_of(exact, DOMAINS, released.listed.noise_std))
     parts = np.split(listed.value, counts.ends)
     for name, part in zip(counts.kinds, parts, strict=False):
-        if name in counts.beside:  # a word is no number either
+        if name in counts.beside:  # behind missing cells those words that were published: they are no numbers either
             part = np.append(part, list(_parted(released.words[name])[1].values()))
         measured.append((counts_name(name), replace(listed, value=part)))
     if not counts.with_records:

@@ -257,8 +257,8 @@ class DomainCounts(Counts):
 
     One record adds a single 1 to each of the c columns, and one more to each of l of numbers of which single ones are
     counted: norm √(c + l). A word beside numbers is counted in the place of a missing cell. Two records are at most
-    √(2(c + l)) apart. Where records are counted too, that is one more
-    1, the same for all: norm √(c + l + 1). Value: a `Tally`.
+    √(2(c + l)) apart. Where records are counted too, that is one more 1, the same for all: norm √(c + l + 1). Value: a
+    `Tally`.
 
     Attributes:
         kinds: the open columns with their kinds, none unknown.
