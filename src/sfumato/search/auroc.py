@@ -78,7 +78,6 @@ class ScoreCounts(Counts):
     weights: tuple[np.ndarray, ...]
     edges: np.ndarray
     name: str = "counts of scores by class"
-    step: float = 1.0
 
     @property
     def squares(self) -> float:

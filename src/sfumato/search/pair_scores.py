@@ -125,7 +125,6 @@ class MarginalCounts(Counts):
 
     layout: MarginalLayout
     name: str = "counts of cells"
-    step: float = 1.0
 
     @property
     def squares(self) -> float:
