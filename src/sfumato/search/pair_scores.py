@@ -184,8 +184,12 @@ class WeightedPairCounts(CoarsePairCounts):
     (k/2^20)·√t, at most that of an unweighted one, and no entry is negative. Proof: docs/proofs/weights.md.
     """
 
-    step: float = 2.0**-WEIGHT_BITS
     column: str = ""
+
+    @property
+    def step(self) -> float:
+        """A unit of weight."""
+        return 2.0**-WEIGHT_BITS
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count some records by their weights."""
@@ -201,9 +205,13 @@ class StepPairCounts(CoarsePairCounts):
     and two units are at most √(2t) apart, however their steps lie. One `Gaussian` event. Proof: docs/proofs/tune.md.
     """
 
-    step: float = 2.0 ** -(SHARE_BITS + FINER_BITS)
     column: str = ""
     name: str = "counts of steps in pairs of cells"
+
+    @property
+    def step(self) -> float:
+        """A unit of a share."""
+        return 2.0 ** -(SHARE_BITS + FINER_BITS)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units."""
