@@ -744,8 +744,8 @@ BUGS = [
     PlantedBug(
         "weights: pairs of a search count twice as much as they are charged for",
         "search/pair_scores.py",
-        "    step: float = 2.0**-WEIGHT_BITS\n",
-        "    step: float = 2.0 ** (1 - WEIGHT_BITS)\n",
+        "        return 2.0**-WEIGHT_BITS\n",
+        "        return 2.0 ** (1 - WEIGHT_BITS)\n",
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
@@ -2304,8 +2304,8 @@ BUGS = [
     PlantedBug(
         "search of linked rows: pairs of steps count twice as much as they are charged for",
         STEP_PAIRS,
-        "    step: float = 2.0 ** -(SHARE_BITS + FINER_BITS)\n",
-        "    step: float = 2.0 ** (1 - SHARE_BITS - FINER_BITS)\n",
+        "        return 2.0 ** -(SHARE_BITS + FINER_BITS)\n",
+        "        return 2.0 ** (1 - SHARE_BITS - FINER_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
