@@ -65,8 +65,8 @@ def listed_atoms(
         faults.append("Expected atoms to be words and numbers, got an empty text. List it under missing.")
     if len(set(values)) < len(values):
         faults.append("Expected each of atoms once, got one twice. Remove it.")
-    value = next((word for word, own in zip(words, is_value(words) | ~are_words(words), strict=True) if own), None)
-    if value is not None:
+    numbers = is_value(words) | ~are_words(words) if words else ()  # without words no reader is loaded
+    if value := next((word for word, own in zip(words, numbers, strict=True) if own), None):
         faults.append(
             f"Expected words among atoms that read as no number, date or length of time, got {value!r}. Take it out, "
             "or write a number without quotes."
