@@ -159,18 +159,18 @@ def test_an_error_quotes_the_file_briefly(saved, tmp_path):
         assert "\x1b" not in str(caught.value)
 
 
-SEX = {"column": "sex", "base": 2}
+LABEL = {"column": "label", "base": 3}  # no, yes, and none
 ROWS = {"column": "", "base": 1}
 
 
 @pytest.mark.parametrize(
     ("query", "shape", "problem"),
     [
-        ({"tables": [[SEX, SEX]]}, (4,), "'sex' stands twice"),
-        ({"tables": [[SEX]], "by": [SEX]}, (2, 2), "'sex' stands twice"),
+        ({"tables": [[LABEL, LABEL]]}, (9,), "'label' stands twice"),
+        ({"tables": [[LABEL]], "by": [LABEL]}, (3, 3), "'label' stands twice"),
         ({"tables": [[ROWS] * 70]}, (1,), "more than 8 columns"),
-        ({"tables": [[SEX]], "weight": "age"}, (2,), "counts records by 'age'"),
-        ({"tables": [[{"column": "sex", "base": 2**32}] * 2, [SEX]]}, (2,), "'sex' stands twice"),
+        ({"tables": [[LABEL]], "weight": "age"}, (3,), "counts records by 'age'"),
+        ({"tables": [[{"column": "label", "base": 2**32}] * 2, [LABEL]]}, (3,), "'label' into other cells"),
     ],
     ids=["a column twice", "a column by itself", "axes without end", "a weight of its own", "more cells than 64 bits"],
 )
