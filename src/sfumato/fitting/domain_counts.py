@@ -169,7 +169,7 @@ class _ColumnCounts:
         # numbers stand out, which many cells of noise together do not
         has_numbers = max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
         measured = self.numbers + around
-        if not has_numbers or measured < _SHARE * (measured + others) or coded:
+        if not has_numbers or measured < others or coded:
             return Open(kind="categorical")
         few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
         return Open(kind="integer" if self.fraction <= few else "continuous")
@@ -197,9 +197,9 @@ def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]
 def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     """Return the kind of each column by its noisy counts. Free.
 
-    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, or limits of
-    numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007` beside `788`, or numbers beyond
-    2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
+    Dates if nine in ten present cells have forms that one column may mix. Numbers if as many are as words beside them,
+    limits of numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007` beside `788`, or
+    numbers beyond 2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
     numbers whose name says that they name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves
     people out.
     """
