@@ -199,9 +199,9 @@ def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
 
     Dates if nine in ten present cells have forms that one column may mix. Numbers if as many are as words beside them,
     limits of numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007` beside `788`, or
-    numbers beyond 2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise may be, is not;
-    numbers whose name says that they name places or people (`zip`, `patient_id`) are no quantities: `discover` leaves
-    people out.
+    numbers beyond 2^53, which are codes too: those are labels. Whole if at most one number of a hundred, or what noise
+    may be, is not; numbers whose name says that they name places or people (`zip`, `patient_id`) are no quantities:
+    `discover` leaves people out.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
     whole = [name for name in columns if kinds[name].kind == "integer"]

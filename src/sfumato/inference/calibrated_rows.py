@@ -121,8 +121,13 @@ class CalibratedRows(Rows):
         return tuple(name for name in names if counted_for_bounds(self.measured.release, name) is not None)
 
     def as_clipped(self, names: Iterable[str], estimator: Estimator) -> Estimator:
-        """Return it for answers about columns as they were clipped to estimated bounds, which the answers say."""
-        kinds = {name: self.measured.release.schema.columns[name] for name in self.clipped(names)}
+        """Return it for answers about columns as they were clipped to estimated bounds, which the answers say.
+
+        Raises:
+            EstimateError: nothing but one value stood out of the noise.
+        """
+        release = self.measured.release
+        kinds = {name: release.schema.columns[name] for name in names if estimated_bounds(release, name, clipped=True)}
         bounds = ", ".join(f"{name!r} {kind.lower} to {kind.upper}" for name, kind in kinds.items())  # type: ignore[attr-defined]
         note = f"{AS_CLIPPED}: {bounds}. " if bounds else ""
         return replace(estimator, row_note=estimator.row_note + note)

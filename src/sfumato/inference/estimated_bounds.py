@@ -110,12 +110,12 @@ def counted_for_bounds(release: ReleaseValue, name: str) -> Measurement | None:
     return counted if known and not is_clock(kind) else None
 
 
-def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None:
+def estimated_bounds(release: ReleaseValue, name: str, *, clipped: bool = False) -> EstimatedBounds | None:
     """Return the estimated bounds of a column of numbers or dates; None where they were declared, or are a whole day.
 
     Raises:
         EstimateError: nothing but one value stood out of the noise, or the noise may hide more than a tenth of the rows
-            beyond them.
+            beyond them, unless what is asked is of the column as it was `clipped`.
     """
     kind, counted = release.schema.columns.get(name), counted_for_bounds(release, name)
     if counted is None or not isinstance(kind, Integer | Continuous | DateTime):
@@ -135,7 +135,7 @@ def estimated_bounds(release: ReleaseValue, name: str) -> EstimatedBounds | None
             f"Expected values of {name!r} that stand out of the noise, got estimated bounds of no or one value: "
             f"nothing says what lies beyond. {_CURE}"
         )
-    if hidden > _MOST_HIDDEN:
+    if hidden > _MOST_HIDDEN and not clipped:
         raise EstimateError(
             f"Expected less noise about the estimated bounds of {name!r}, got so much that a tenth of the rows may lie "
             f"beyond them. {_CURE}"
