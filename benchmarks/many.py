@@ -32,6 +32,7 @@ eighteen questions (`many_questions.py`): the records' value, how many answers t
 intervals of 95 % hold that value, and their mean width ÷ that of the records' own sampling interval.
 
     --kinds noiseless   a fit without noise, beside
+    --kinds rows        the coming model (`row_model.py`), whose noise is numpy's
     --kinds declared    a fit with all certain facts that its schema can say; `release` has those of the documents
 """
 
@@ -52,6 +53,7 @@ from typing import Any
 import many_questions
 import numpy as np
 import pandas as pd
+import row_model
 from many_blocks import blocks, errors, tables_of
 from many_laws import LAWS, LONGEST, MOST_EVENTS, PARAMETERS, Law, Tables, apart, joined
 from scipy.special import ndtr
@@ -61,7 +63,8 @@ from sfumato.errors import SfumatoError
 
 DELTA = 1e-6
 KINDS = ("draw", "tenth", "dealt", "release", "chain")
-FITTED = ("release", "noiseless", "declared")
+DEALT = {"release": "own dealt", "rows": "rows dealt"}
+FITTED = ("release", "noiseless", "declared", "rows")
 BARS = {
     "path": {"next": (0.05, 0.04), "two": (0.09, 0.065), "five": (0.06, 0.045), "curves": (0.05, 0.03)},
     "clinic": {"own": (0.22, 0.18), "given": (0.18, 0.14), "between": (0.075, 0.045)},
@@ -146,6 +149,9 @@ def declared(law: Law, n: int) -> tuple[dict[str, Any], dict[str, str]]:
 def fit(name: str, kind: str, epsilon: float, persons: int, out: Path) -> None:
     """Fit once in this process, write the samples, print what it took and what the release answers."""
     law, real = LAWS[name], LAWS[name].draw(persons, 1)
+    if kind == "rows":
+        fit_rows(law, real, epsilon, persons, out)
+        return
     document = declared(law, persons)[0] if kind == "declared" else law.document(persons)
     method = MaxEntropy(epsilon=NonPrivate() if kind == "noiseless" else epsilon, delta=DELTA)
     data, begin = joined(real) if name == "path" else real, time.process_time()
@@ -158,6 +164,23 @@ def fit(name: str, kind: str, epsilon: float, persons: int, out: Path) -> None:
     if name == "clinic":
         line["answers"] = many_questions.of_release(release)
     print(json.dumps(line))
+
+
+def fit_rows(law: Law, real: Tables, epsilon: float, persons: int, out: Path) -> None:
+    """Fit the coming model once in this process, write the samples, print what it took."""
+    document, begin, tables = law.document(persons), time.process_time(), dict(real)
+    if "tables" not in document:  # linked rows, as tables whose rows have a key
+        unit, entries = document["unit"], tables_of(document)
+        entries["persons"] |= {"rows": persons}
+        entries["events"] |= {"key": "event", "ends": unit["ends"]}
+        document = {"tables": entries, "columns": {**document["columns"], "event": "identifier"}}
+        tables["events"] = tables["events"].assign(event=np.arange(len(tables["events"])))
+    sample = row_model.sample(Schema.from_dict(document), tables, epsilon, DELTA)
+    for name in sample:
+        sample[name] = sample[name][list(real[name])]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    pd.to_pickle(sample, out)
+    print(json.dumps({"cpu": time.process_time() - begin, "cpu sample": 0.0, "peak": peak}))
 
 
 def fit_apart(name: str, kind: str, epsilon: float, args: argparse.Namespace) -> tuple[Tables | None, Line]:
@@ -228,8 +251,8 @@ def budgeted(name: str, epsilon: float, real: Tables, args: argparse.Namespace) 
             if tables is not None:
                 line |= {"scores": scores(law, of_real, tables), **facts(law, real, tables)}
             yield kind, line
-            if tables is not None and kind == "release":
-                yield "own dealt", {"scores": scores(law, of_real, tables, deal=place)}
+            if tables is not None and kind in ("release", "rows"):
+                yield DEALT[kind], {"scores": scores(law, of_real, tables, deal=place)}
         if "chain" in args.kinds and name == "path":
             tables = chain(real, epsilon, np.random.default_rng())
             yield "chain", {"scores": scores(law, of_real, tables), **facts(law, real, tables)}
@@ -237,7 +260,7 @@ def budgeted(name: str, epsilon: float, real: Tables, args: argparse.Namespace) 
 
 # What is printed.
 
-COLUMNS = ("release", "own dealt", "chain", "noiseless", "declared", "draw", "tenth", "dealt")
+COLUMNS = ("release", "own dealt", "rows", "rows dealt", "chain", "noiseless", "declared", "draw", "tenth", "dealt")
 
 
 def table(head: list[str], lines: list[list[str]]) -> str:
@@ -366,7 +389,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
     parser.add_argument("--persons", type=int, default=600)
     parser.add_argument("--fits", type=int, default=1)
-    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, "noiseless", "declared"], default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=[*KINDS, *FITTED[1:]], default=list(KINDS))
     parser.add_argument("--limit", type=float, default=900, help="seconds of a fit")
     parser.add_argument("--out", type=Path, help="of JSON lines")
     parser.add_argument("--parameters", action="store_true", help="print the laws alone")

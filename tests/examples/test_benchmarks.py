@@ -22,7 +22,7 @@ SIZES = {"COMPLETE_ROWS": ROWS, "VALIDATION_FROM": PICTURES // 2}
 
 LIBRARIES = {
     "many_blocks", "many_laws", "many_questions", "model_tables", "nist_schema", "pair_laws", "parity_list",
-    "peer_tables", "suite", "table_scores",
+    "peer_tables", "row_laws", "row_model", "row_tables", "suite", "table_scores",
 }  # fmt: skip
 """Which scripts run."""
 OTHERS = {
@@ -68,7 +68,26 @@ TINY: Mapping[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "large_table": (("--rows", "2000"), {}),
     "linked": (("law", "--fits", "1", "--units", "300"), {}),
     "made_tables": ((), {}),
-    "many": (("--laws", "path", "clinic", "--persons", "100", "--out", "OUT/many.jsonl", *FIT_ONCE), {}),
+    "many": (
+        (
+            "--laws",
+            "path",
+            "clinic",
+            "--persons",
+            "100",
+            "--kinds",
+            "draw",
+            "tenth",
+            "dealt",
+            "release",
+            "rows",
+            "chain",
+            "--out",
+            "OUT/many.jsonl",
+            *FIT_ONCE,
+        ),
+        {},
+    ),
     "model": (("eight", "--kinds", "here", "independent", "tenth", *FIT_ONCE), {}),
     "mixing": (("--mixtures", "200", "--degree", "8", "--records", "200"), {}),
     "named_questions": (
