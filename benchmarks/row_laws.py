@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
     "components": 120, "steps": 400, "independence": 100.0, "tilts": 2, "known": 0.3,
     # weights of pairs: two own columns; with the same in the row before, another there; with what is above
     "own": 1.0, "before": 1.0, "before other": 0.1, "given": 0.3, "context": 0.05,
-    "date before": 0.05, "date label": 0.2, "absolute own": 0.3, "absolute given": 0.1,
+    "date before": 0.05, "date label": 0.2, "absolute own": 0.1, "absolute given": 0.03,
     "mean base": 0.25, "mean mean": 0.15, "size power": 0.5,
     # most pairs of labels that are told by two rows before, from so many rows on; rows from which dates come first
     "nested": 128, "nested rows": 4.0, "dates first": 15.0,
