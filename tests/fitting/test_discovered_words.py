@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from sfumato import MaxEntropy, NonPrivate
-from sfumato.columns import Categorical, Continuous, Integer
+from sfumato.columns import Categorical, Continuous, Identifier, Integer
 from sfumato.fitting.discovery import label_threshold
 from sfumato.io.sources import open_source
 from sfumato.schema.open_schema import OpenSchema
@@ -97,7 +97,11 @@ def test_dates_beside_numbers_are_missing():
 
 def test_codes_and_more_words_than_numbers_stay_labels():
     few = [i % 9 for i in range(N)]
-    found = kinds({"codes": cells(few, V57=20), "words": cells(few, few=10, many=10), "n": AGES})
+    some = [f"{i % 9}.5" if i % 10 == 0 else i % 9 for i in range(N)]  # few decimals make no numbers of codes
+    found = kinds({
+        "codes": cells(few, V57=20), "words": cells(few, few=10, many=10), "some": cells(some, few=20), "n": AGES,
+    })  # fmt: skip
+    assert isinstance(found["some"], Categorical | Identifier)
     assert isinstance(found["codes"], Categorical)
     assert isinstance(found["words"], Categorical)
 

@@ -49,7 +49,7 @@ _DATES = _LIMIT + 1
 _CELLS = _DATES + len(DATE_FORMS)
 """Missing, whole number, number of 1 to 6 decimals and of more, number beyond the grid, number with leading zeros,
 other code, other text, limit of numbers such as `<5`, and every form of dates."""
-_SHARE, _OF_DECIMALS = 0.9, 0.5  # of the cells with a value: to be whole numbers, or dates; or numbers with decimals
+_SHARE, _OF_DECIMALS = 0.9, 0.5  # of the cells with a value: to be dates, or numbers; numbers mostly with decimals
 _AMONG_MANY = 1.5  # times as far from the noise, where thousands of cells are looked at
 _TEXTS = [_CODE, _TEXT, _LIMIT]
 _SLIGHT = 1.5  # times the noise, where what is missed does more harm than what is not there
@@ -169,11 +169,11 @@ class _ColumnCounts:
         # numbers stand out, which many cells of noise together do not
         has_numbers = max(self.whole, self.fraction / math.sqrt(_LARGE - _DECIMALS)) >= self.noise
         measured = self.numbers + around
-        whole = self.fraction <= max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
-        least = _SHARE if whole else _OF_DECIMALS
+        least = _OF_DECIMALS if self.fraction > self.whole else _SHARE
         if not has_numbers or measured < least * (measured + others) or coded:
             return Open(kind="categorical")
-        return Open(kind="integer" if whole else "continuous")
+        few = max(_FEW * self.numbers, self.noise * math.sqrt(_MOST_DECIMALS + 1))
+        return Open(kind="integer" if self.fraction <= few else "continuous")
 
     @property
     def is_coded(self) -> bool:
@@ -198,10 +198,10 @@ def _columns(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, _ColumnCounts]
 def kinds_of(noisy: Noisy, columns: tuple[str, ...]) -> dict[str, Open]:
     """Return the kind of each column by its noisy counts. Free.
 
-    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, or half of those
-    with decimals, or limits of numbers, `<5`, up to as many, unless codes stand out beside them, as `V57` or `007`
-    beside `788`, or numbers beyond 2^53, which are codes too: those are labels. Whole if at most one number of a
-    hundred, or what noise may be, is not; numbers whose name says that they name places or people (`zip`) are labels.
+    Dates if nine in ten present cells have forms that one column may mix. Numbers if nine in ten are, or half where
+    most of them have decimals, or limits of numbers, `<5`, up to as many, unless codes stand out beside them, as `V57`
+    or `007` beside `788`, or numbers beyond 2^53, which are codes too: those are labels. Whole if at most one number of
+    a hundred, or what noise may be, is not; numbers whose name says that they name places or people are labels.
     """
     kinds = {name: counts.kind() for name, counts in _columns(noisy, columns).items()}
     whole = [name for name in columns if kinds[name].kind == "integer"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -44,6 +44,7 @@ class CalibratedRows(Rows):
         super().__init__(self.measurements(release))
         self._calibrations: dict[tuple[str, ...], Calibration] = {}
         self._bounds: dict[str, EstimatedBounds | None] = {}
+        self._clipped_bounds = cache(partial(estimated_bounds, self.measured.release, clipped=True))
 
     def estimator(self, columns: tuple[str, ...], target: str, *, free: bool = False) -> Estimator:
         """Return rows calibrated to what was measured of some columns.
@@ -126,8 +127,7 @@ class CalibratedRows(Rows):
         Raises:
             EstimateError: nothing but one value stood out of the noise.
         """
-        release = self.measured.release
-        kinds = {name: release.schema.columns[name] for name in names if estimated_bounds(release, name, clipped=True)}
+        kinds = {name: self.measured.release.schema.columns[name] for name in names if self._clipped_bounds(name)}
         bounds = ", ".join(f"{name!r} {kind.lower} to {kind.upper}" for name, kind in kinds.items())  # type: ignore[attr-defined]
         note = f"{AS_CLIPPED}: {bounds}. " if bounds else ""
         return replace(estimator, row_note=estimator.row_note + note)
