@@ -63,6 +63,7 @@ from sfumato.errors import SfumatoError
 
 DELTA = 1e-6
 KINDS = ("draw", "tenth", "dealt", "release", "chain")
+WORST = ("release", "rows")
 DEALT = {"release": "own dealt", "rows": "rows dealt"}
 FITTED = ("release", "noiseless", "declared", "rows")
 BARS = {
@@ -291,7 +292,7 @@ def show_scores(name: str, epsilon: float, lines: dict[str, list[Line]]) -> None
     names = [kind for kind in COLUMNS if any("scores" in line for line in lines.get(kind, ()))]
     order = ("next", "two", "five", "curves", "days", "own", "given", "lag", "between", "numbers")
     blocks_of = [b for b in order if any(mean_of(lines[kind], "scores", b)[0] is not None for kind in names)]
-    head = ["block", "bar"] + [word for kind in names for word in ((kind, "worst") if kind == "release" else (kind,))]
+    head = ["block", "bar"] + [word for kind in names for word in ((kind, "worst") if kind in WORST else (kind,))]
     body = []
     for block in blocks_of:
         bar = BARS[name].get(block, ())
@@ -299,7 +300,7 @@ def show_scores(name: str, epsilon: float, lines: dict[str, list[Line]]) -> None
         cells = [block, shown(bar[place]) if bar and place is not None else ""]
         for kind in names:
             mean, worst = mean_of(lines[kind], "scores", block)
-            cells += [shown(mean), shown(worst)] if kind == "release" else [shown(mean)]
+            cells += [shown(mean), shown(worst)] if kind in WORST else [shown(mean)]
         body.append(cells)
     print(table(head, body))
 
