@@ -62,7 +62,7 @@ def test_samples_have_them_as_often(release, frame, tmp_path):
     assert abs((again.sample(seed=2)["cases"].to_pandas() == "<5").mean() - 0.3) < 0.03
 
 
-@pytest.mark.parametrize(("value", "cell"), [("<5", "<5"), (" unknown", "unknown"), (30, "30"), ("12", "12")])
+@pytest.mark.parametrize(("value", "cell"), [("<5", "<5"), (" unknown", "unknown"), (30, "30"), ("28", "28")])
 def test_a_word_or_a_number_is_given(release, value, cell):
     assert set(release.sample(40, given={"cases": value}, seed=1)["cases"]) == {cell}
     assert release.sample(40, given={"cases": None}, seed=1)["cases"].isna().all()
