@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -72,6 +73,27 @@ def test_units_that_no_drawing_finds_are_refused(monkeypatch):
     assert set(release.sample(50, seed=0)["sex"]) == {"f"}
     with pytest.raises(ConfigError, match="Expected units whose rows can keep the rules"):
         release.sample(3, given={"sex": "m"})
+
+
+def test_no_row_comes_before_a_constant_date_however_little_is_known_of_both():
+    """Accounts of which the last ones open after most moves: no drawing finds all rows of theirs late enough."""
+    rng, n = np.random.default_rng(0), 120
+    rows = pd.DataFrame({"account": np.repeat(np.arange(n), 12)})
+    days = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 360, (n, 12))).ravel(), "D")
+    rows["opened"] = days.to_series(index=rows.index).groupby(rows["account"]).transform("min")
+    rows["date"], rows["closed"] = days, pd.Timestamp("2022-12-31")
+    dates = {"kind": "datetime", "resolution": "day", "lower": "2022-01-01", "upper": "2022-12-31"}
+    document = {
+        "unit": {"column": "account", "max_rows": 12, "order": "date", "constant": ["opened", "closed"], "units": n},
+        "columns": {"account": "identifier", "opened": dates, "date": dates, "closed": dates},
+        "rules": [{"order": ["opened", "date", "closed"]}],
+    }
+    method = MaxEntropy(epsilon=0.1, delta=1e-6, calibration_rows=300)
+    made = method.fit(rows, schema=Schema.from_dict(document), seed=0).sample(400, seed=0)
+    assert (made["opened"] <= made["date"]).all()
+    assert (made["date"] <= made["closed"]).all()
+    assert (made.groupby("account")["date"].diff().dropna() >= pd.Timedelta(0)).all()
+    assert made.groupby("account")["date"].nunique().mean() > 2
 
 
 def test_no_row_follows_an_end_that_rules_put(monkeypatch):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.cells import plain, total
-from sfumato.columns.kind import TabularKind
+from sfumato.columns.kind import TabularKind, nullable_kind
 from sfumato.io.chunks import Source
 from sfumato.records.context import totals
 from sfumato.records.database_records import DatabaseData
@@ -102,14 +102,21 @@ def _broken_in_tables(
     """Yield which rows of a table break each of its rules, and which totals are none, by their texts."""
     assert isinstance(source, TableSources)
     data, kinds, homes = DatabaseData(source, schema, totals=True), schema.of_kind(TabularKind), dict[str, list[str]]()
+    tree = source.database
+    crossings = {rule_text(rule): tree.crossing(rule, schema.table_columns) for rule in schema.rules}
     for text, rules in entries.items():
+        if (crossing := crossings[text]) is not None:
+            pair = data.crossed(crossing).items()  # missing of a person without rows
+            table = {name: from_codes(nullable_kind(kinds[name]), codes) for name, codes in pair}
+            yield {text: np.logical_or.reduce([rule.broken(table) for rule in rules])}
+            continue
         names = {name for rule in rules for name in rule.columns}
-        homes.setdefault(source.database.home(names, schema.table_columns), []).append(text)
+        homes.setdefault(tree.home(names, schema.table_columns), []).append(text)
     for home, texts in homes.items():
         table = {name: from_codes(kinds[name], codes) for name, codes in data.rows(home).items()}
         yield {text: np.logical_or.reduce([rule.broken(table) for rule in entries[text]]) for text in texts}
     numbers = schema.of_kind(NumericKind)
-    for branch in source.database.branches:
+    for branch in tree.branches:
         above, level = data.level(branch.of), data.level(branch.name)
         for name, column in branch.totals:
             cells, own = as_values(numbers[name], above.codes[name]), as_values(numbers[column], level.codes[column])

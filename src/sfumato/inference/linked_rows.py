@@ -183,7 +183,7 @@ def _rows_above(whole: ReleaseValue, view: BranchView) -> tuple[list[str], dict[
     assert whole.schema.tree is not None
     path = whole.schema.tree.path(view.branch.of)
     numbers = [f.name for f in view.features if f.form == "number" and f.branch in path]
-    earlier = {f.column: f.name for f in view.features if f.form.startswith("earlier")}
+    earlier = {f.column: f.name for f in view.features if f.form == "earlier mean"}
     return numbers, earlier, whole.schema.tree.most_rows(view.branch.of)
 
 

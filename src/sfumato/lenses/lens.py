@@ -107,12 +107,14 @@ class UnitSampler(ABC):
         class_column: as of a `Sampler`.
         possible: which classes units can have, shape (k,).
         ends: per column of labels, the codes after which a unit has no row.
+        order: the column by which rows follow each other; None without.
     """
 
     width: int
     class_column: str | None = None
     possible: np.ndarray
     ends: Mapping[str, tuple[int, ...]]
+    order: str | None = None
 
     @property
     @abstractmethod
@@ -141,7 +143,7 @@ class UnitsAround(UnitSampler):
 
     def __init__(self, inner: UnitSampler, more: int) -> None:
         self._inner, self.width, self.possible = inner, inner.width + more, inner.possible
-        self.class_column, self.ends = inner.class_column, inner.ends
+        self.class_column, self.ends, self.order = inner.class_column, inner.ends, inner.order
 
     @property
     def fixed(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Units, UnitSampler, UnitsAround
 from sfumato.rules.cells import Column, Table, joined, taken
+from sfumato.rules.ordered import Order
 from sfumato.rules.repair import Keeper, examples, give
 from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
 _EXAMPLE_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
 _FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
+_DRAWN = 3  # times, before rows of units are moved along their order
 
 
 def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
@@ -49,6 +52,9 @@ def value_of(kind: TabularKind, value: GivenValue) -> Column:
 class RuledUnits(UnitsAround):
     """Units whose rows keep rules: rows are mended, but for constants and order; a unit that cannot be is drawn anew.
 
+    Where rules bound the column of order by constants, as an account's opening does its transactions, and no drawing
+    finds a unit, all its rows are moved, in their order.
+
     Args:
         plan: the rules.
         inner: a sampler of what they leave free.
@@ -59,6 +65,8 @@ class RuledUnits(UnitsAround):
         super().__init__(inner, 2 * len(plan.kinds))
         self._plan, self._given = plan, dict(given or {})
         self._keeper = Keeper(plan, inner.fixed)
+        bounds = [rule for rule in plan.rules if isinstance(rule, Order) and inner.order in rule.names]
+        self._bounds = [replace(rule, names=tuple(filter(inner.fixed.__contains__, rule.names))) for rule in bounds]
 
     def given(self, codes: Mapping[str, float]) -> RuledUnits:
         """Return the sampler given the codes of constants: see its own sampler."""
@@ -105,7 +113,7 @@ class RuledUnits(UnitsAround):
         wanted, parts, fruitless = np.arange(n), list[Units](), 0
         while wanted.size or not parts:
             of = np.resize(alike[wanted], max(wanted.size, min(n, _FEWEST)))
-            (whose, table, empty), good = self._mended(draw(of), rng)
+            (whose, table, empty), good = self._mended(draw(of), rng, move=len(parts) >= _DRAWN)
             place = np.full(of.size + 1, -1)
             ours, theirs = (_turns(likes, of.size) for likes in (of[good], alike[wanted]))
             _, mine, others = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
@@ -122,9 +130,11 @@ class RuledUnits(UnitsAround):
             )
         return together(parts)
 
-    def _mended(self, units: Units, rng: np.random.Generator) -> tuple[Units, np.ndarray]:
+    def _mended(self, units: Units, rng: np.random.Generator, *, move: bool) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
         owners, table, without = units.owners, self._table(units.rows), units.without
+        if move and self._bounds:
+            self._move(owners, table)
 
         def reserve(component: int) -> Iterator[Table]:
             rules, columns = self._plan.components[component]
@@ -140,6 +150,22 @@ class RuledUnits(UnitsAround):
         whole = np.ones(owners.max(initial=-1) + 1, dtype=bool)
         whole[owners[bad]] = False
         return Units(owners, table, without), np.flatnonzero(whole)
+
+    def _move(self, owners: np.ndarray, table: Table) -> None:
+        """Move the rows of units along their order to where constants allow them, in place.
+
+        By as much as the first one lacks, and none beyond what ends them or the column: so they stay in order.
+        """
+        assert self.order is not None
+        column, frozen = table[self.order], [name for name in self._inner.fixed if name != self.order]
+        assert isinstance(column, Values)
+        values, _, most = column.values, *self._plan.kinds[self.order].bounds  # type: ignore[attr-defined] - numeric
+        own, first = values.copy(), np.searchsorted(owners, owners)
+        for rule in self._bounds:
+            rule.project(table, frozen)
+        values[:] = np.minimum(own + np.maximum(values - own, 0)[first], most)
+        for rule in self._bounds:
+            rule.project(table, frozen)
 
     def _table(self, codes: Mapping[str, Any]) -> Table:
         """Return rows as rules compare them, with what is given and what follows."""

@@ -81,9 +81,13 @@ class Levels(dict[str, Level]):
         name = view.branch.of
         rows = self.rows(name)
         for feature in view.features:
-            if not feature.form.startswith("earlier"):
-                rows[feature.name] = self._said(feature)[self.ancestors(name, feature.above)]
+            if feature.form != "earlier mean":
+                rows[feature.name] = self.said(feature, name)
         return rows
+
+    def said(self, feature: Feature, name: str) -> np.ndarray:
+        """Return what a branch says of a row above each row of a table, shape (n,)."""
+        return self._said(feature)[self.ancestors(name, feature.above)]
 
     def _said(self, feature: Feature) -> np.ndarray:
         """Return what a branch says of each row above, shape (rows above,)."""
@@ -93,6 +97,11 @@ class Levels(dict[str, Level]):
             lower, upper = feature.kind.bounds  # type: ignore[attr-defined] - whole numbers
             return np.minimum(np.bincount(place, minlength=n), upper) / max(upper - lower, 1)
         codes = np.asarray(level.codes[feature.column], dtype=np.float64)
+        if feature.form in ("latest", "earliest"):
+            side = 1 if feature.form == "latest" else -1
+            most = np.full(n, -np.inf)
+            np.fmax.at(most, place, side * codes)
+            return np.where(np.isfinite(most), side * most, np.nan)
         if feature.form == "mean":
             return mean_codes(*sums(place, codes, n))
         if feature.form == "ever":
@@ -136,23 +145,13 @@ def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarra
     """
     rows = {}
     for feature in view.features:
-        if not feature.form.startswith("earlier"):
+        if feature.form != "earlier mean":
             continue
         codes = np.asarray(level.codes[feature.column], dtype=np.float64)
-        if feature.form == "earlier mean":
-            # of whole numbers, so that no rounding carries from one unit to the next
-            total, count = sums(level.above, np.rint(codes * GRAIN), above.size)
-            counts = before(count, above.owners)
-            rows[feature.name] = mean_codes(before(total, above.owners) / GRAIN, counts)
-            continue
-        last = np.full(above.size, -1)  # the row of the branch that is the last under each
-        last[level.above] = np.arange(level.size)
-        latest = np.maximum.accumulate(np.append(-1, last)[:-1])
-        valid = latest >= 0
-        valid[valid] = level.owners[latest[valid]] == above.owners[valid]
-        values = np.full(above.size, absent_code(feature.kind))
-        values[valid] = codes[latest[valid]]
-        rows[feature.name] = values
+        # of whole numbers, so that no rounding carries from one unit to the next
+        total, count = sums(level.above, np.rint(codes * GRAIN), above.size)
+        counts = before(count, above.owners)
+        rows[feature.name] = mean_codes(before(total, above.owners) / GRAIN, counts)
     return rows
 
 

@@ -29,8 +29,8 @@ from sfumato.records.private import check_columns
 from sfumato.records.sequences import RowOrder, Sequences, unit_records
 from sfumato.records.table_sources import TableSources
 from sfumato.records.units import NOBODY, RowKeys, UnitNumbers
-from sfumato.schema.branch_schemas import BranchView, branch_views, without_totals
-from sfumato.schema.database import Branch
+from sfumato.schema.branch_schemas import BranchView, bound_of, branch_views, without_totals
+from sfumato.schema.database import Branch, Crossing
 from sfumato.schema.linked import end_codes, linked_tables
 from sfumato.schema.schema import Schema
 
@@ -89,6 +89,11 @@ class DatabaseData(RecordsOfUnits):
         """Return the rows of a table with the coded columns of those above."""
         self.level(name)
         return self._levels.rows(name)
+
+    def crossed(self, of: Crossing) -> Rows:
+        """Return a column of a table's rows, and the latest or earliest of the other one's."""
+        level, bound = self.level(of.branch), bound_of(self._database, of, self._kinds)
+        return {of.column: level.codes[of.column], of.bound: self._levels.said(bound, of.branch)}
 
     def sequences(self, view: BranchView) -> Sequences:
         """Return the rows of a branch that count in their order, with the context of the rows above."""

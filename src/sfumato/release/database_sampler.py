@@ -161,10 +161,10 @@ class DatabaseTables:
         return rows
 
     def _below(self, view: BranchView, levels: Levels, rng: np.random.Generator) -> Units:
-        """Return the rows of a branch below all rows above; of a nested one, a unit's rows above in their turn."""
+        """Return the rows of a branch below all rows above, in turn where what came before is known of these."""
         part, branch = self._parts[view.branch.name], view.branch
         above, context = levels[branch.of], levels.context(view)
-        if not self._database.is_nested(branch.name):
+        if not any(feature.form == "earlier mean" for feature in view.features):
             return part.below(context, rng)
         turn = before(np.ones(above.size), above.owners)
         parts: list[Units] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Weight
 
+_Never: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 _ROUNDS = 5  # times that rows are drawn anew that cannot be, before labels that end a unit are left out of the draw
 
 
@@ -50,7 +51,7 @@ class LinkedTable(UnitSampler):
         widths = [part.width for part in (self._units, self._steps) if part is not None]  # one is drawn at a time
         self.width = max(widths) + 2 * self._tables.max_rows * len(self._columns)  # rows, and those put in order
         self.possible, self.class_column = self._first.possible, self._first.class_column
-        self.ends = self._tables.ends
+        self.ends, self.order = self._tables.ends, self._tables.order
 
     def among_labels(self) -> LinkedTable:
         """Return the sampler given that no cell has a hidden level."""
@@ -128,22 +129,17 @@ class LinkedTable(UnitSampler):
         """
         tables, several = self._tables, sizes > 1
         names = [name for own in tables.histories.values() for name in (own.level, own.trend)] + list(tables.before)
-        early = several & self._ending(first)
-        left = np.flatnonzero((sizes == 0) | self._lacking(first) | early)
 
-        def draw(units: np.ndarray, never: Mapping[str, np.ndarray] = self._never) -> dict[str, np.ndarray]:
+        def draw(units: np.ndarray, never: _Never) -> dict[str, np.ndarray]:
             known = {name: first[name][units] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[units], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
-            return self._first.followed(known, rng, never=never)
+            return self._first.followed(known, rng, never=_union(self._never, never))
 
-        self._end_others(first, names, np.flatnonzero(sizes == 1), int(early.sum()), draw)
-        for never in [self._never] * _ROUNDS + [_union(self._never, tables.ends)]:
-            if not left.size:
-                return
-            anew = draw(left, never)
-            for name in names:
-                first[name][left] = anew[name]
-            left = left[self._lacking(anew) | (several[left] & self._ending(anew))]
+        def wrong(rows: Mapping[str, np.ndarray], units: np.ndarray) -> np.ndarray:
+            return self._lacking(rows) | (several[units] & self._ending(rows))
+
+        left = np.flatnonzero((sizes == 0) | wrong(first, np.arange(sizes.size)))
+        left = self._anew(first, names, left, draw, wrong)
         good = np.setdiff1d(np.arange(sizes.size), left)
         for name in names if left.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
@@ -157,36 +153,22 @@ class LinkedTable(UnitSampler):
             ending |= np.isin(rows[name], codes)
         return ending
 
-    def _end_others(
+    def _anew(
         self,
         rows: dict[str, np.ndarray],
         names: Collection[str],
-        last: np.ndarray,
-        missing: int,
-        draw: Callable[[np.ndarray], Mapping[str, np.ndarray]],
-    ) -> None:
-        """Draw last rows anew until as many more end as ended where a row follows; in place.
-
-        Noise puts some ends where none can be. Rows there are drawn again, which alone would make ends too few.
-
-        Args:
-            rows: coded rows.
-            names: columns that are drawn anew.
-            last: places of the rows after which there is none.
-            missing: how many ends are to be made up for.
-            draw: draws rows anew, by their places.
-        """
-        ending = self._ending(rows) if missing else np.zeros(0, dtype=bool)
-        for _ in range(_ROUNDS if missing else 0):
-            last = last[~ending[last]]
-            if missing <= 0 or not last.size:
-                return
-            anew = draw(last)
-            ends = np.flatnonzero(self._ending(anew) & ~self._lacking(anew))[:missing]
-            for name in names:
-                rows[name][last[ends]] = anew[name][ends]
-            ending[last[ends]] = True
-            missing -= ends.size
+        left: np.ndarray,
+        draw: Callable[[np.ndarray, _Never], Mapping[str, np.ndarray]],
+        wrong: Callable[[Mapping[str, np.ndarray], np.ndarray], np.ndarray],
+    ) -> np.ndarray:
+        """Draw columns of rows anew, in place, at last without labels that end a unit; return the rows still wrong."""
+        for never in [{}] * _ROUNDS + [self._tables.ends]:
+            if left.size:
+                again = draw(left, never)
+                for name in names:
+                    rows[name][left] = again[name]
+                left = left[wrong(again, left)]
+        return left
 
     def _going_on(self, rows: dict[str, np.ndarray], wrong: np.ndarray) -> None:
         """Give rows that end too early, and that no draw mended, the first label that ends nothing; in place."""
@@ -216,18 +198,11 @@ class LinkedTable(UnitSampler):
         steps = self._step(known, sizes - place + 1, rng)
         wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
 
-        def draw(rows: np.ndarray, never: Mapping[str, Sequence[float]] | None = None) -> dict[str, np.ndarray]:
+        def draw(rows: np.ndarray, never: _Never) -> dict[str, np.ndarray]:
             some = {name: codes[rows] for name, codes in known.items()}
             return self._step(some, (sizes - place + 1)[rows], rng, never)
 
-        self._end_others(steps, tables.before, np.flatnonzero(sizes == place), wrong.size, draw)
-        for never in [None] * _ROUNDS + [tables.ends]:
-            if not wrong.size:
-                break
-            anew = draw(wrong, never)
-            for name in tables.before:
-                steps[name][wrong] = anew[name]
-            wrong = wrong[self._ending(anew)]
+        wrong = self._anew(steps, tables.before, wrong, draw, lambda anew, _: self._ending(anew))
         rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
         self._going_on(rows, (sizes > place) & self._ending(rows) if wrong.size else np.zeros(0, dtype=bool))
         if tables.order is not None:
@@ -239,7 +214,7 @@ class LinkedTable(UnitSampler):
         known: Mapping[str, np.ndarray],
         left: np.ndarray,
         rng: np.random.Generator,
-        never: Mapping[str, Sequence[float] | np.ndarray] | None = None,
+        never: _Never | None = None,
     ) -> dict[str, np.ndarray]:
         """Return steps given what is known before them, of units with so many rows left; numbers off their lines."""
         assert self._steps is not None
@@ -272,7 +247,7 @@ class LinkedTable(UnitSampler):
         return sampler
 
 
-def _union(*sets: Mapping[str, Sequence[float] | np.ndarray]) -> dict[str, np.ndarray]:
+def _union(*sets: _Never) -> dict[str, np.ndarray]:
     """Return per column the codes of all sets."""
     names = dict.fromkeys(name for codes in sets for name in codes)
     return {name: np.concatenate([codes[name] for codes in sets if name in codes]) for name in names}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -51,10 +51,12 @@ class RulePlan:
     Attributes:
         kinds: the columns of labels, numbers and dates.
         entries: what rows keep, per rule of the schema: a range may be several.
+        places: of linked rows, how far below the unit each column lies, and whether rows follow each other by it.
     """
 
     kinds: Kinds
     entries: tuple[tuple[Rule, ...], ...]
+    places: Mapping[str, tuple[int, bool]] = field(default_factory=dict)
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
@@ -115,13 +117,18 @@ class RulePlan:
                         f"Expected {rule.place} to order columns whose bounds allow it, got {earlier!r} and {later!r}: "
                         f"all values of {later!r} are below all of {earlier!r}."
                     )
-                if later in gaps or later in self.follows or earlier in self.follows:
+                if later in gaps or later in self.follows or earlier in self.follows or self._bounds(earlier, later):
                     continue
                 span = in_steps(high, np.array(high.bounds), step) - in_steps(low, first, step)
                 if span[1] <= _WIDEST * (span[1] - span[0]) and _root(roots, earlier) != later:
                     gaps[later] = roots[later] = earlier
         parents_first = TopologicalSorter({later: [earlier] for later, earlier in gaps.items()}).static_order()
         return {name: gaps[name] for name in parents_first if name in gaps}
+
+    def _bounds(self, earlier: str, later: str) -> bool:
+        """Whether rows are bounded by what is above them, or follow each other by what that bounds: no distance."""
+        (above, _), (depth, orders) = (self.places.get(name, (0, False)) for name in (earlier, later))
+        return depth < above or (orders and depth > above)
 
     @cached_property
     def free(self) -> dict[str, TabularKind]:
@@ -243,7 +250,8 @@ class RulePlan:
     @cached_property
     def parts(self) -> list[RulePlan]:
         """Per component a plan of its own rules and columns."""
-        return [RulePlan({name: self.kinds[name] for name in columns}, (rules,)) for rules, columns in self.components]
+        of = [({name: self.kinds[name] for name in columns}, (rules,)) for rules, columns in self.components]
+        return [replace(self, kinds=kinds, entries=entries) for kinds, entries in of]
 
 
 def _root(roots: dict[str, str], name: str) -> str:

@@ -22,7 +22,7 @@ FEW_LABELS = 3
 """Most labels of which each is told by itself, as whether it ever came."""
 _MOST_COUNTED = 1000
 
-Told: TypeAlias = Literal["number", "mean", "ever", "last", "earlier mean", "earlier last"]
+Told: TypeAlias = Literal["number", "mean", "ever", "last", "earlier mean", "latest", "earliest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Feature:
         kind: of its values.
         branch: whose rows say it.
         above: the table of the row that it is said of.
-        form: the statistic; of `earlier` ones, over the rows under rows above that come before, of the same unit.
+        form: the statistic; an earlier mean is over the rows under rows above that come before, of the same unit.
         column: of the branch; empty for the number of rows.
         level: of a label that ever came, its code.
     """
@@ -63,18 +63,17 @@ def branch_features(
     for step in path[:-1]:
         features.append(_number(database, step, database.branch(step).of))
     if database.is_nested(branch.name):
-        for name in branch.columns:
-            kind, form = nullable_kind(kinds[name]), "earlier mean" if kinds[name].is_numeric else "earlier last"
-            if name == branch.order or name in follows:
-                continue
-            features.append(Feature(f"{name} earlier", kind, branch.name, branch.of, form, name))
+        numbers = [name for name in branch.columns if kinds[name].is_numeric and name not in {branch.order, *follows}]
+        kind_of = {name: nullable_kind(kinds[name]) for name in numbers}
+        features += [
+            Feature(f"{name} earlier", kind_of[name], branch.name, branch.of, "earlier mean", name) for name in numbers
+        ]
     for earlier in database.branches:
         if earlier.name == branch.name:
             break
         if earlier.name in path:
             continue
-        shared = [a for a, b in zip(path, database.path(earlier.name), strict=False) if a == b]
-        features += _told(database, earlier, shared[-1] if shared else database.units, kinds)
+        features += _told(database, earlier, database.above_both(branch.name, earlier.name), kinds)
     return features
 
 

@@ -4,14 +4,16 @@ The constants of a branch are what is known when its rows are drawn, the *contex
 
     the unit                 the columns of the table of units
     the rows above           their columns, and how many rows of each table the row further above has
-    the rows before          of a branch below a branch: what the unit's rows of it under earlier rows above say
+    the rows before          of a branch below a branch: means of numbers of the unit's rows under earlier rows above
     the branches before      their number of rows, means of numbers, which of few labels ever came, else the last label
 
 All of it is a function of the unit's own rows, and all kinds follow from the schema.
 
 A rule is of the first table whose rows, with those above, have its columns: there it is a rule of linked rows. So is
-the order of two columns between which rows below lie, such as the start and the end of a stay. A question that is named
-before the fit is of the first branch right below that of units whose units have all its columns and features.
+the order of two columns between which rows below lie, such as the start and the end of a stay. An order of two tables
+of which none is above the other is one of the later table and the latest, or earliest, of the other: nobody is seen
+after death. A question that is named before the fit is of the first branch right below that of units whose units have
+all its columns and features.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sfumato.columns.kind import ColumnKind, TabularKind
+from sfumato.columns.kind import ColumnKind, TabularKind, nullable_kind
 from sfumato.columns.numbers import Continuous
 from sfumato.columns.open import Identifier
 from sfumato.schema.branch_features import Feature, branch_features, question_branch
-from sfumato.schema.database import Branch, Database
+from sfumato.schema.database import Branch, Crossing, Database
 from sfumato.schema.linked import new_name, part_schema
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed
@@ -57,9 +59,13 @@ def without_totals(schema: Schema) -> Schema:
         return schema
     free = {name: kind for name, kind in schema.columns.items() if name not in database.totals}
     branches = tuple(
-        dataclasses.replace(branch, columns=tuple(filter(free.__contains__, branch.columns)), totals=())
+        # a lone table names its unit once more: so it stays one that is not joined to that of units
+        dataclasses.replace(
+            branch, columns=tuple(filter(free.__contains__, branch.columns)), totals=(),
+            unit=branch.by if branch.of == database.units else branch.unit,
+        )
         for branch in database.branches
-    )
+    )  # fmt: skip
     tables = dataclasses.replace(database, branches=branches)
     unit = dataclasses.replace(unit, constant=tuple(filter(free.__contains__, unit.constant)), tables=tables)
     sources = {name: source for name, source in schema.sources.items() if name in free}
@@ -92,7 +98,11 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     follows = {later for _, later in database.spans} | ({} if plan is None else {**plan.gaps, **plan.follows}).keys()
     taken = set(schema.columns)  # a column's codes are its own alone: no feature has a name of another
     context_features = branch_features(database, branch, kinds, follows)
+    orders = dict.fromkeys(database.crossing(rule, schema.table_columns) for rule in schema.rules)
+    bounds = {of: bound_of(database, of, kinds) for of in orders if of is not None and of.branch == branch.name}
+    context_features += bounds.values()
     features = tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in context_features)
+    rules += tuple(of.rule(bound.name) for of, bound in zip(bounds, features[-len(bounds) :], strict=False))
     context |= {feature.name: feature.kind for feature in features}
     own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:
@@ -116,6 +126,12 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
         accept=(),
     )
     return BranchView(branch, part_schema(view), features, database.is_nested(branch.name))
+
+
+def bound_of(database: Database, of: Crossing, kinds: Mapping[str, TabularKind]) -> Feature:
+    """Return what an order across tables lets the other one say."""
+    kind, above = nullable_kind(kinds[of.bound]), database.above_both(of.branch, of.table)
+    return Feature(f"{of.form} of {of.bound}", kind, of.table, above, of.form, of.bound)
 
 
 def _rules(schema: Schema, database: Database, branch: Branch) -> tuple[Mapping[str, Any], ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from sfumato.columns.facts import label_text, plain_value, shown
 from sfumato.columns.kind import settle
@@ -164,6 +165,28 @@ class Branch:
         return tuple(dict.fromkeys(name for name in (self.key, self.by, self.unit) if name is not None))
 
 
+class Crossing(NamedTuple):
+    """That dates or numbers of one table are not before, or not behind, all those of another one of the same unit.
+
+    Attributes:
+        branch: the table that is drawn later.
+        column: of it.
+        form: whether the bound is the latest or the earliest of the other table.
+        table: the other one.
+        bound: its column.
+    """
+
+    branch: str
+    column: str
+    form: Literal["latest", "earliest"]
+    table: str
+    bound: str
+
+    def rule(self, name: str) -> dict[str, Any]:
+        """Return the order of the column and of its bound, which has this name."""
+        return {"order": [name, self.column] if self.form == "latest" else [self.column, name]}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
     """The tables of a database.
@@ -246,6 +269,23 @@ class Database:
         """Return the first table whose rows, with those above, have all these of the tables' columns; empty of none."""
         whole = {name: {c for step in (self.units, *self.path(name)) for c in columns[step]} for name in self.names}
         return next((name for name in self.names if whole[name].issuperset(names)), "")
+
+    def crossing(self, rule: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]]) -> Crossing | None:
+        """Return what an order of columns of two tables says, of which none is above the other; None of others."""
+        names = rule.get("order", ())
+        if len(names) != 2 or self.home(names, columns):
+            return None
+        tables = [next((table for table in self.names if name in columns[table]), "") for name in names]
+        if not all(tables):
+            return None
+        own = int(self.names.index(tables[1]) > self.names.index(tables[0]))
+        form = "latest" if own else "earliest"
+        return Crossing(tables[own], names[own], form, tables[1 - own], names[1 - own])
+
+    def above_both(self, name: str, other: str) -> str:
+        """Return the lowest table above the rows of two, or one of them, that is above the other's."""
+        shared = [a for a, b in zip(self.path(name), self.path(other), strict=False) if a == b]
+        return shared[-1] if shared else self.units
 
     def is_nested(self, name: str) -> bool:
         """Whether a branch lies below another one."""

@@ -237,13 +237,16 @@ def require_free(schema: SchemaFacts, plan: RulePlan) -> None:
         return
     branches = {} if tree is None else {branch.name: branch for branch in tree.branches}
     for place, names in enumerate(plan.columns, 1) if tree is not None else ():
-        home = tree.home(names, schema.table_columns)  # type: ignore[union-attr] - as just checked
+        assert tree is not None
+        crossing = tree.crossing(schema.rules[place - 1], schema.table_columns)
+        home = tree.home(names, schema.table_columns) if crossing is None else crossing.branch
         within = branches[home].order if home in branches and branches[home].within is not None else None
-        total = next((name for name in names if name in tree.totals), None)  # type: ignore[union-attr]
+        total = next((name for name in names if name in tree.totals), None)
         if total is not None:
             raise SchemaError(f"Expected rule {place} without totals of rows below, got {total!r}. Take it out.")
         if not home or within in names:
-            what = "of one table and of those above it" if not home else f"other than {within!r}, as `within` says it"
+            lone = "of one table and those above it, or an order of two columns"
+            what = lone if not home else f"other than {within!r}, as `within` says it"
             raise SchemaError(f"Expected rule {place} to be over columns {what}, got others. Take it out.")
     sources = {later: {later, earlier} for later, earlier in plan.gaps.items()}
     for name, columns in (sources | {name: {*rule.columns} for name, rule in plan.follows.items()}).items():

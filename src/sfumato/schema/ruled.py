@@ -95,7 +95,8 @@ def rule_plan(schema: SchemaFacts) -> RulePlan | None:
     kinds = {name: kind for name, kind in itemised(schema).items() if isinstance(kind, TabularKind | Open)}
     plain = tuple((name, kind) for name, kind in kinds.items() if not isinstance(kind, Open))
     items = frozenset(kinds) - frozenset(schema.columns)
-    plan = _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, tuple(_waiting(schema).items()))
+    waiting, places = tuple(_waiting(schema).items()), tuple(_places(schema).items())
+    plan = _planned(Keyed(schema.rules, repr(schema.rules)), plain, items, waiting, places)
     strict = {name for name, column in word_columns(schema).items() if not column.kind.nullable}
     for place, names in enumerate(plan.columns, 1):
         if wrong := sorted(strict & names):
@@ -104,6 +105,17 @@ def rule_plan(schema: SchemaFacts) -> RulePlan | None:
                 f"{wrong[0]!r}: to a rule a word is a missing cell. Write nullable: true."
             )
     return plan
+
+
+def _places(schema: SchemaFacts) -> dict[str, tuple[int, bool]]:
+    """Return of linked rows how far below the unit each column lies, and whether rows follow each other by it."""
+    unit, tree = schema.unit, schema.tree
+    if unit is None or not unit.linked:
+        return {}
+    if tree is None:
+        return {name: (int(name not in unit.constant), name == unit.order) for name in schema.columns}
+    below = {name: (len(tree.path(of.name)), name == of.order) for of in tree.branches for name in of.columns}
+    return dict.fromkeys(unit.constant, (0, False)) | below
 
 
 def _waiting(schema: SchemaFacts) -> dict[str, TabularKind]:
@@ -148,10 +160,11 @@ def _planned(
     kinds: tuple[tuple[str, TabularKind], ...],
     items: frozenset[str],
     waiting: tuple[tuple[str, TabularKind], ...],
+    places: tuple[tuple[str, tuple[int, bool]], ...],
 ) -> RulePlan:
     """Plan of rules over `kinds`, of which they name none of the `items`: of a long set some are left out."""
     named = {name: kind for name, kind in kinds if name not in items}
-    plan = RulePlan(dict(kinds), read_rules(rules.value, named, dict(waiting)))
+    plan = RulePlan(dict(kinds), read_rules(rules.value, named, dict(waiting)), dict(places))
     require_rows(plan)
     require_conditions(plan)
     return plan

@@ -49,6 +49,23 @@ def release(tables):
     return fit(tables)
 
 
+def test_of_two_tables_too(tables):
+    """A lone table with totals is not joined to that of persons, with or without them."""
+    two = {"persons": tables["persons"], "visits": tables["visits"].drop(columns=["visit", "start", "end"])}
+    amount = {"kind": "continuous", "lower": 0, "upper": 150, "resolution": 0.01}
+    entries = {
+        "persons": {"key": "person", "rows": N, "columns": ["sex", "spent"]},
+        "visits": {"of": "persons", "max_rows": 5, "columns": ["score", "cost"], "totals": {"spent": "cost"}},
+    }
+    columns = {"person": "identifier", "sex": totals_document()["columns"]["sex"], "spent": amount, "cost": amount}
+    columns["score"] = totals_document()["columns"]["score"]
+    columns["cost"] = {**amount, "upper": 30}
+    method = MaxEntropy(epsilon=8.0, delta=1e-6, calibration_rows=150)
+    made = method.fit(two, schema=Schema.from_dict({"tables": entries, "columns": columns}), seed=1).sample(300, seed=1)
+    sums = made["visits"].groupby("person")["cost"].sum().reindex(made["persons"]["person"]).fillna(0)
+    assert np.allclose(made["persons"]["spent"], sums, atol=1e-9)
+
+
 def test_totals_are_those_of_the_rows_below(release, tables, tmp_path):
     release.save(tmp_path / "r.sfm")
     sample = sfumato.load(tmp_path / "r.sfm").sample(1500, seed=2)

@@ -29,7 +29,7 @@ from sfumato.methods.linked.statistics import (
     WeightedStepMoments,
     step_bits,
 )
-from sfumato.methods.tables.features import Waves, clip_norm_of
+from sfumato.methods.tables.features import clip_norm_of
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
     RUN_COUNTS,
@@ -40,7 +40,7 @@ from sfumato.methods.tables.recipe import (
     table_forecast,
     table_stages,
 )
-from sfumato.methods.tables.settings import Names, Settings, TableFacts, counted_rows, entry_noise
+from sfumato.methods.tables.settings import Names, TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.linked import LinkedRecords
@@ -54,7 +54,6 @@ STEPS = Names("steps: marginals", "steps: second moments")
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
-_STEP_WAVES, _FAINT_STEPS = 3, 0.002  # of a number, beyond this noise of an entry
 _ALIKE = 0.7  # of two steps of a unit: their vectors' product ÷ their squares
 _NO_STEPS = 1e-9  # part of the units that have steps
 _NORM_SEED = 11
@@ -131,15 +130,6 @@ class MeasuringSteps(Measuring):
     def sized(self, facts: TableFacts) -> TableFacts:
         """Return the sizes with K, which the noise of counts grows with."""
         return replace(facts, unit_rows=self.sharing.full)
-
-    def weighted(self, settings: Settings) -> Settings:
-        """Return settings with few waves unless noise is small: what steps say is mostly in the first ones."""
-        weighted = Measuring.weighted(self, settings)
-        if weighted.entry <= _FAINT_STEPS:
-            return weighted
-        waves = weighted.resolution.waves
-        waves = Waves(min(waves.most, _STEP_WAVES), waves.decay)
-        return replace(weighted, resolution=replace(weighted.resolution, waves=waves))
 
     def counts(self, grid: Grid, by: int | None) -> StepCounts:
         """Return the counts of steps, of which none is to be predicted."""
