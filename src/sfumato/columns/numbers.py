@@ -257,7 +257,9 @@ class Continuous(NumericKind):
         apart = max(1.0, max(abs(self.lower), abs(self.upper)) / span) if span > 0 else 1.0
         digits = min(_MOST_DIGITS, 4 + math.ceil(math.log10(min(apart, 10.0**_MOST_DIGITS))))
         shares = [i / n for i in range(n + 1)]
-        edges = [_edge(self.lower * (1 - share) + self.upper * share, digits) for share in shares]
+        values = [self.lower * (1 - share) + self.upper * share for share in shares]
+        texts = [f"{value:.{digits}g}" for value in values]
+        edges = [f"{float(t):.0f}" if "e+" in t and abs(float(t)) < _LONGEST_NUMBER else t for t in texts]
         return [f"{low} to {high}" for low, high in itertools.pairwise(edges)]
 
 
@@ -323,8 +325,3 @@ def _check_grid(lower: float, upper: float, resolution: float, faults: list[str]
             faults.append(
                 f"Expected a multiple of resolution between the bounds, got resolution={resolution!r}. Make it finer."
             )
-
-
-def _edge(value: float, digits: int) -> str:
-    text = f"{value:.{digits}g}"
-    return f"{float(text):.0f}" if "e+" in text and abs(value) < _LONGEST_NUMBER else text

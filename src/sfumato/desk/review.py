@@ -87,14 +87,10 @@ def with_answers(document: Mapping[str, Any], known: tuple[Question, ...], answe
         if answer.strip() != KEEP:
             by_key[key].apply(changed, answer.strip())
     if isinstance(rules := changed.get("rules"), list):
-        hidden = {name for name, entry in changed["columns"].items() if _is_hidden(entry)}
+        kinds = {name: e.get("kind") if isinstance(e, Mapping) else e for name, e in changed["columns"].items()}
+        hidden = {name for name, kind in kinds.items() if kind == Identifier.name}  # left out of releases, so of rules
         changed["rules"] = [rule for rule in rules if not hidden.intersection(numeric_columns(rule))]
     return changed
-
-
-def _is_hidden(entry: object) -> bool:
-    """Whether an entry leaves its column out of releases, and so out of rules of order and arithmetic."""
-    return (entry.get("kind") if isinstance(entry, Mapping) else entry) == Identifier.name
 
 
 def _unit(schema: Schema, written: Mapping[str, ColumnKind]) -> Iterator[Question]:

@@ -118,7 +118,9 @@ def form_of(source: Source, schema: Schema, *, as_source: bool = False) -> Sourc
     source_names: set[str] = set()
     if as_source:
         own = {name: source_type(source, name) for name in schema.written}
-        source_names = {name for name, kind in own.items() if _holds(schema, name, kind)}
+        # those whose values can be stored so; ids of a long table were checked
+        checked = {name: schema.columns.get(name) for name in schema.released}
+        source_names = {n for n, kind in own.items() if n not in checked or checked[n].storage_fault(kind) is None}
         storage |= {name: own[name] for name in source_names}
     dtypes = {name: source.dtypes[name] for name in schema.released if name in source_names and name in source.dtypes}
     if source.container == "pandas":
@@ -181,11 +183,6 @@ def source_type(source: Source, name: str) -> pa.DataType:
     """Return the type of a column, of lists whatever their field was called."""
     storage = source.storage[name]
     return plain_list_type(storage) if is_set_storage(storage) else storage
-
-
-def _holds(schema: Schema, name: str, storage: pa.DataType) -> bool:
-    """Whether values of a column can be stored in a type; ids of a long table were checked."""
-    return name not in schema.released or schema.columns[name].storage_fault(storage) is None
 
 
 def _sample_type(schema: Schema, name: str, container: Container) -> pa.DataType:

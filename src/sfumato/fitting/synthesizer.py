@@ -30,7 +30,6 @@ from sfumato.fitting.driver import Driver, Fit, FittedModel
 from sfumato.fitting.planned_method import PlannedMethod
 from sfumato.fitting.purposes import Facts
 from sfumato.inference.agreement import warn_of_disagreements
-from sfumato.io.chunks import Source
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import DataSet, Sampler
 from sfumato.maths.threads import few_threads
@@ -129,7 +128,11 @@ class Synthesizer(PlannedMethod):
         prior = _read_prior(options.prior, schema, self, private=noise.private)
         source = open_records(data, schema)
         with engine_for(source, options.workers, options.engine) as engine:
-            records = _records(source, schema, engine)
+            records: PrivateData | LinkedData | DatabaseData
+            if schema.tree is not None and isinstance(source, TableSources):
+                records = DatabaseData(source, schema)
+            else:
+                records = LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
             check_types(records.source, schema, as_source=options.as_source)
             allowed = budget or nominal_budget(rows)
             plan = calibrate(self.uncalibrated(schema, options.target, rows, allowed.delta), allowed)
@@ -214,13 +217,6 @@ class Synthesizer(PlannedMethod):
             "joint": None if exchange is None else exchange.stated.session,
         }
         return Journal(options.checkpoint, identity)
-
-
-def _records(source: Source, schema: Schema, engine: Engine | None) -> PrivateData | LinkedData | DatabaseData:
-    """Return the records of a source, as a fit reads them."""
-    if schema.tree is not None and isinstance(source, TableSources):
-        return DatabaseData(source, schema)
-    return LinkedData(source, schema) if schema.linked else PrivateData(source, schema, engine=engine)
 
 
 def _read_prior(

@@ -152,10 +152,7 @@ class RuledUnits(UnitsAround):
         return Units(owners, table, without), np.flatnonzero(whole)
 
     def _move(self, owners: np.ndarray, table: Table) -> None:
-        """Move the rows of units along their order to where constants allow them, in place.
-
-        By as much as the first one lacks, and none beyond what ends them or the column: so they stay in order.
-        """
+        """Move rows along their order to where constants allow them, all of a unit as far as its first, in place."""
         assert self.order is not None
         column, frozen = table[self.order], [name for name in self._inner.fixed if name != self.order]
         assert isinstance(column, Values)

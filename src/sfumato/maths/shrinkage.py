@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from scipy import special
 
 from sfumato.maths.constants import PRIORS
 from sfumato.maths.gaussian import shrinkage_weight
@@ -107,7 +108,7 @@ def _scale_weights(
     for s, (scale, centre) in enumerate(laws):
         total = variances + scale
         log_likelihoods[:, s] = np.bincount(place, -0.5 * (np.log(total) + (values - centre) ** 2 / total), n_blocks)
-    return place, _normalised(log_likelihoods + np.log(_mixture(log_likelihoods)))
+    return place, special.softmax(log_likelihoods + np.log(_mixture(log_likelihoods)), axis=-1)
 
 
 def shrunk_together(
@@ -206,11 +207,6 @@ def posteriors(
         mean = posterior.mean(axis=0) if shares is None else shares @ posterior
         prior = np.maximum((1 - flat) * mean + flat / n_points, least)
     return posterior
-
-
-def _normalised(log_weights: np.ndarray) -> np.ndarray:
-    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def _mixture(log_likelihoods: np.ndarray) -> np.ndarray:

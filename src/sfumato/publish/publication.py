@@ -102,7 +102,12 @@ def registry_record(release: Release, publication: Publication) -> dict[str, Any
         "deployment": {
             "basic": {
                 "name": publication.title,
-                "data_curators": [_curator(publication)],
+                "data_curators": [
+                    {
+                        "data_curator_name": publication.publisher,
+                        "data_curator_type": publication.publisher_type or TO_FILL_IN,
+                    }
+                ],
                 "description": publication.description or TO_FILL_IN,
                 "intended_use": TO_FILL_IN,
                 "data_product_type": "Synthetic data",
@@ -128,10 +133,6 @@ def registry_record(release: Release, publication: Publication) -> dict[str, Any
             "administrative": {"status": "Draft", "registry_authors": [publication.publisher], "tier": 3},
         },
     }  # fmt: skip
-
-
-def _curator(publication: Publication) -> dict[str, str]:
-    return {"data_curator_name": publication.publisher, "data_curator_type": publication.publisher_type or TO_FILL_IN}
 
 
 def _unprotected(certificate: Certificate) -> str:

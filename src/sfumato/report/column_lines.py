@@ -214,16 +214,13 @@ def _frequent(rows: pa.Table, name: str, kind: NumericKind, measured: TableMeasu
     texts = []
     for place, value in zip(most[:_MOST_FREQUENT], values, strict=False):
         text = f"{_bound(value)} in {percent(counts[place] / rows.num_rows)}"
-        if (ends := counted.get(_place(kind, float(codes[place])))) is not None:
+        code = float(codes[place])  # of words from FIRST_WORD on: steps -1, -2 and so on
+        step = round(FIRST_WORD - 1 - code) if code >= FIRST_WORD else int(kind.steps.at(np.array(code)))
+        if (ends := counted.get(step)) is not None:
             text += " ({} to {})".format(*map(percent, ends))
         texts.append(text)
     more = f", and {most.size - _MOST_FREQUENT} more values" if most.size > _MOST_FREQUENT else ""
     return f", {', '.join(texts)} of rows{more}" if texts else ""
-
-
-def _place(kind: NumericKind, code: float) -> int:
-    """Return the step of a value's code; of words -1, -2 and so on."""
-    return round(FIRST_WORD - 1 - code) if code >= FIRST_WORD else int(kind.steps.at(np.array(code)))
 
 
 def _counted(name: str, kind: NumericKind, measured: TableMeasurements | None) -> dict[int, list[float]]:

@@ -252,13 +252,9 @@ def _conditions(rules: tuple[Rule, ...]) -> Iterator[tuple[Term, str]]:
             else:
                 for k in np.flatnonzero(term.levels).tolist():
                     one = replace(term, levels=np.arange(term.levels.size) == k)
-                    some.append((k, one, _label(term, k)))
+                    labels = getattr(term.kind, "labels", ())
+                    some.append((k, one, f"{term.column!r} {repr(labels[k]) if k < len(labels) else 'missing'}"))
             for key, one, text in some:
                 if (term.column, key) not in known:
                     known.add((term.column, key))
                     yield one, text
-
-
-def _label(term: Term, level: int) -> str:
-    labels = getattr(term.kind, "labels", ())
-    return f"{term.column!r} {labels[level]!r}" if level < len(labels) else f"{term.column!r} missing"

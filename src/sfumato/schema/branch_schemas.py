@@ -102,7 +102,9 @@ def _view(schema: Schema, database: Database, branch: Branch) -> BranchView:
     bounds = {of: bound_of(database, of, kinds) for of in orders if of is not None and of.branch == branch.name}
     context_features += bounds.values()
     features = tuple(dataclasses.replace(feature, name=new_name(taken, feature.name)) for feature in context_features)
-    rules += tuple(of.rule(bound.name) for of, bound in zip(bounds, features[-len(bounds) :], strict=False))
+    for of, bound in zip(bounds, features[-len(bounds) :], strict=False):
+        names = [bound.name, of.column]
+        rules += ({"order": names if of.form == "latest" else names[::-1]},)
     context |= {feature.name: feature.kind for feature in features}
     own: dict[str, ColumnKind] = {name: kinds[name] for name in branch.columns}
     if branch.within is not None and branch.order is not None:

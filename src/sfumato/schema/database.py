@@ -47,10 +47,10 @@ def read_ends(value: object, place: str) -> tuple[tuple[str, tuple[str, ...]], .
     entries = value.items() if isinstance(value, Mapping) else value
     faults: list[str] = []
     try:
-        ends = {
-            name: tuple(label_text("a label", label, faults) for label in (labels if _several(labels) else [labels]))
-            for name, labels in entries  # type: ignore[union-attr]
-        }
+        ends = dict[str, tuple[str, ...]]()
+        for name, labels in entries:  # type: ignore[union-attr]
+            several = isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Mapping)
+            ends[name] = tuple(label_text("a label", label, faults) for label in (labels if several else [labels]))
     except (TypeError, ValueError):
         ends = {"": ()}
     if faults or not all(isinstance(name, str) and name and labels for name, labels in ends.items()):
@@ -73,10 +73,6 @@ def read_totals(value: object, place: str) -> tuple[tuple[str, str], ...]:
             f"{shown(value)}."
         )
     return tuple(totals.items())
-
-
-def _several(labels: object) -> bool:
-    return isinstance(labels, Iterable) and not isinstance(labels, str | bytes | Mapping)
 
 
 def column_names(value: object, place: str) -> tuple[str, ...]:
@@ -166,25 +162,13 @@ class Branch:
 
 
 class Crossing(NamedTuple):
-    """That dates or numbers of one table are not before, or not behind, all those of another one of the same unit.
-
-    Attributes:
-        branch: the table that is drawn later.
-        column: of it.
-        form: whether the bound is the latest or the earliest of the other table.
-        table: the other one.
-        bound: its column.
-    """
+    """A column of a branch is not before the latest, or behind the earliest, `bound` of a table drawn before it."""
 
     branch: str
     column: str
     form: Literal["latest", "earliest"]
     table: str
     bound: str
-
-    def rule(self, name: str) -> dict[str, Any]:
-        """Return the order of the column and of its bound, which has this name."""
-        return {"order": [name, self.column] if self.form == "latest" else [self.column, name]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

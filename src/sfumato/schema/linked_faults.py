@@ -155,7 +155,10 @@ def _total_faults(schema: SchemaFacts, database: Database, tables: Mapping[str, 
                 )
             elif not isinstance(whole, Integer | Continuous) or type(whole) is not type(part):
                 faults.append(f"Expected {place} to be numbers of one kind, got {total!r}: {column!r}.")
-            elif not _holds(whole, part, branch.max_rows):  # type: ignore[arg-type] - of one kind
+            elif not (
+                whole.lower <= min(0, branch.max_rows * part.lower)  # type: ignore[union-attr] - of one kind
+                and whole.upper >= max(0, branch.max_rows * part.upper)  # type: ignore[union-attr]
+            ):
                 faults.append(
                     f"Expected bounds of {total!r} that hold 0 and the sum of {branch.max_rows} of {column!r}, got "
                     "narrower ones. Widen them."
@@ -168,11 +171,6 @@ def _total_faults(schema: SchemaFacts, database: Database, tables: Mapping[str, 
         f"Expected a column of the table {name!r} that is no total, got none." for name in tables if name not in full
     ]
     return faults
-
-
-def _holds(whole: Integer | Continuous, part: Integer | Continuous, most: int) -> bool:
-    """Whether the bounds of a total hold the sums of so many numbers."""
-    return whole.lower <= min(0, most * part.lower) and whole.upper >= max(0, most * part.upper)
 
 
 def _kind_faults(schema: SchemaFacts, name: str) -> list[str]:

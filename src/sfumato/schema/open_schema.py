@@ -101,15 +101,7 @@ class OpenSchema:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: str | Path | None = None) -> Schema:
-        """Build one from plain values, as a schema file holds them.
-
-        Args:
-            document: the values.
-            base: the folder that files of categories are relative to.
-
-        Raises:
-            SchemaError: names every fault that was found, with the column it is in.
-        """
+        """Build one as `Schema.from_dict` does, where columns may be open."""
         return read_open(with_references(document, base))
 
     @classmethod

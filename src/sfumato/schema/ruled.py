@@ -67,16 +67,12 @@ def _plain(value: Any, depth: int, left: Iterator[int]) -> Any:  # noqa: ANN401
 def _plain_mapping(value: Mapping[Any, Any], depth: int, left: Iterator[int]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for key, part in value.items():
-        text = "missing" if key is None else _text(key)
+        plain = plain_value(key)
+        text = "missing" if key is None else str(plain).lower() if isinstance(plain, bool) else str(plain)
         if text in content:  # such as `1` and "1", which JSON could not tell apart
             raise SchemaError(f"Expected rules that name each key once, got {shown(text)} twice.")
         content[text] = _plain(part, depth + 1, left)
     return content
-
-
-def _text(key: object) -> str:
-    key = plain_value(key)
-    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def rule_plan(schema: SchemaFacts) -> RulePlan | None:

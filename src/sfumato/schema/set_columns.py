@@ -145,7 +145,8 @@ def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
             f"{', '.join(map(repr, sets))}. List fewer items, with `other` for the rest, or release the sets alone, "
             "by latent-classes or dpgm, and declare the other columns as identifier."
         )
-    columns = {name: SetColumn(name, kind, _names(name, kind)) for name, kind in sets.items()}
+    labels = {name: range(kind.size) if kind.labels is None else kind.labels for name, kind in sets.items()}
+    columns = {n: SetColumn(n, kind, tuple(f"{n}: {label}" for label in labels[n])) for n, kind in sets.items()}
     names = set(schema.columns) | {own.column for own in word_columns(schema).values()}
     items = [item for column in columns.values() for item in column.items]
     if twice := next((item for item in items if item in names or names.add(item)), None):
@@ -153,11 +154,6 @@ def set_columns(schema: SchemaFacts) -> dict[str, SetColumn]:
             f"Expected the items of sets to have names of their own as columns, got {twice!r} twice. Rename the column."
         )
     return columns
-
-
-def _names(name: str, kind: ItemSet) -> tuple[str, ...]:
-    labels = range(kind.size) if kind.labels is None else kind.labels
-    return tuple(f"{name}: {label}" for label in labels)
 
 
 def sets_alone(schema: SchemaFacts) -> bool:

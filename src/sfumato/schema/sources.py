@@ -65,7 +65,9 @@ def sources_faults(schema: SchemaFacts) -> list[str]:
         if name not in schema.columns:
             faults.append(f"Expected sources of columns of the schema, got no column {shown(name)}.")
         else:
-            faults += source_faults(source, _facts(schema.columns[name]), f"column {name!r}")
+            kind = schema.columns[name]  # of an open column nothing is known but its kind: one word says all
+            facts = () if isinstance(kind, Open) else tuple(fact.name for fact in dataclasses.fields(kind))  # type: ignore[arg-type]
+            faults += source_faults(source, facts, f"column {name!r}")
     return faults
 
 
@@ -162,11 +164,6 @@ def _group(groups: dict[str, list[str]], name: str, source: FactSource, stated: 
         parts.setdefault(source.get(fact, ""), []).append(fact)
     for word, facts in parts.items():
         groups[word].append(f"{name} ({', '.join(facts)})")
-
-
-def _facts(kind: ColumnKind) -> tuple[str, ...]:
-    # of an open column nothing is known but its kind: one word says all
-    return () if isinstance(kind, Open) else tuple(fact.name for fact in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def _stated(kind: ColumnKind) -> tuple[str, ...]:

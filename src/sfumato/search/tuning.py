@@ -15,8 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from sfumato.columns.kinds import TabularKind
 from sfumato.data_ledger.journal import Journal, written_out
 from sfumato.errors import ConfigError, require_instance, require_open_unit
@@ -224,7 +222,7 @@ class Search:
             fit = Fit(records, Account(ledger, noise), self.facts)
             fitted = self.candidates[j].run(fit)
             ledger.close()
-            distance = mean_distance(scores, counts, self._sampled(fitted))
+            distance = mean_distance(scores, counts, sampled_counts(scores, self.facts.described, self._inner(fitted)))
             result = Best(j, distance, fitted, counts, self._verdicts(fitted, records, account, noise))
             if result.before(best):
                 best = result
@@ -249,10 +247,6 @@ class Search:
         if isinstance(sampler, DataSet):
             raise ConfigError("Expected a method whose releases are models, got a data set of mixtures.")
         return sampler
-
-    def _sampled(self, fitted: FittedModel) -> list[np.ndarray]:
-        """Return counts of samples of one fit: of its own release, at no cost."""
-        return sampled_counts(self.scores, self.facts.described, self._inner(fitted))
 
     def description(self, best: Best, source: type, *, computed: bool, as_source: bool) -> Description:
         """Return all of the certificate but `private`, for records read by a class of sources."""

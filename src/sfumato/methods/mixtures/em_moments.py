@@ -154,7 +154,8 @@ class EmMoments:
                     np.rint(rooted, out=rooted)
                     seconds[k] += (rooted.T @ rooted)[upper]
         else:
-            squares = points**2 if isinstance(form, DiagonalCovariance) else _squares(points)
+            diagonal = isinstance(form, DiagonalCovariance)
+            squares = points**2 if diagonal else np.einsum("ij,ij->i", points, points)[:, None]
             seconds += whole.T @ np.rint(scale * squares)
 
     def moments(self, noisy: Noisy) -> MixtureMoments:
@@ -170,10 +171,6 @@ class EmMoments:
 def in_unit_ball(vectors: np.ndarray) -> np.ndarray:
     """Return clipped vectors with the margin for rounding taken off again: statistics leave it to their weights."""
     return clip_rows(vectors, 1.0) / SAFETY
-
-
-def _squares(points: np.ndarray) -> np.ndarray:
-    return np.einsum("ij,ij->i", points, points)[:, None]
 
 
 @dataclass(frozen=True)

@@ -177,15 +177,7 @@ class P3GM(Synthesizer):
     def as_released(cls, data: str, *, n_public: int | None = None, delta: float = 1e-5) -> P3GM:
         """Return the settings of the authors' code for one of its data sets, at their true ε.
 
-        One diagonal component on thirty axes; the decoder starts at the inverse projection.
-
-        Args:
-            data: "credit", "adult", "isolet", "esr", "mnist" or "fashion_mnist".
-            n_public: rows; by default the paper's.
-            delta: δ at which ε is computed.
-
-        Raises:
-            ConfigError: no such data set.
+        One diagonal component on thirty axes; the decoder starts at the inverse projection. Arguments as `as_written`.
         """
         return cls._published(data, released(data), n_public, delta)
 

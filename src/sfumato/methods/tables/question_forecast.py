@@ -84,7 +84,10 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
     noise = plan[stage].noise_multiplier * facts.unit_rows
     bound = forecast_weights(facts)[1]
     alone = forecast_rows(facts) ** 2 / facts.rows  # rows without weights that are beside as much noise
-    entry = np.inf if facts.schema.linked else _entry_without(plan, facts)
+    entry = np.inf
+    if not facts.schema.linked:  # noise of an entry, had the second moments the questions' part of the budget, too
+        share = 1 + (plan[POOLED].noise_multiplier / plan[NAME].noise_multiplier) ** 2
+        entry = entry_noise(plan[POOLED].noise_multiplier / np.sqrt(share), TableFacts.of(facts), forecast_rows(facts))
     forecasts: dict[str, QuestionForecast] = {}
     for group, part in planned_parts(facts):
         if not isinstance(part.query, ScoreQuery):  # of a mean by groups their sizes are no more than a part
@@ -101,12 +104,6 @@ def question_forecasts(plan: Plan, facts: Facts, stage: str = NAME) -> list[Ques
             unnamed = np.sqrt(1 + QUESTIONS.forecast_pairs * entry**2 * facts.rows) if _of_pairs(equation) else np.inf
             forecasts[words] = QuestionForecast(words, float(width), float(unnamed))
     return [forecasts[words] for words in dict.fromkeys(question.words for question in facts.described.questions)]
-
-
-def _entry_without(plan: Plan, facts: Facts) -> float:
-    """The noise of a second moment's entry, had the second moments the questions' part of the budget, too."""
-    share = 1 + (plan[POOLED].noise_multiplier / plan[NAME].noise_multiplier) ** 2
-    return entry_noise(plan[POOLED].noise_multiplier / np.sqrt(share), TableFacts.of(facts), forecast_rows(facts))
 
 
 def _of_pairs(equation: EstimatingEquation) -> bool:
