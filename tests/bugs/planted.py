@@ -946,6 +946,13 @@ BUGS = [
         "tests/records/test_database.py -k same_alone",
     ),
     PlantedBug(
+        "databases: the latest row of another table is that of all units",
+        "records/context.py",
+        "            np.fmax.at(most, place, side * codes)\n",
+        "            most[:] = np.nanmax(side * codes, initial=-1)\n",
+        "tests/records/test_database.py -k same_alone",
+    ),
+    PlantedBug(
         "databases: a row is at its distance from the first row above in the file",
         "records/context.py",
         "{name: context[name][level.above] for name in beside}",

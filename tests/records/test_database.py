@@ -60,10 +60,15 @@ def of_person(tables: Tables, person: int) -> Tables:
     }
 
 
-@pytest.mark.parametrize("ruled", [False, True])
-def test_a_unit_is_the_same_alone_and_in_any_order(ruled):
-    tables = ruled_hospital(25, 3) if ruled else hospital(25, 3)
-    known = Schema.from_dict(ruled_document()) if ruled else schema()
+@pytest.mark.parametrize("rules", ["none", "of rows", "across tables"])
+def test_a_unit_is_the_same_alone_and_in_any_order(rules):
+    tables = hospital(25, 3) if rules == "none" else ruled_hospital(25, 3)
+    document = ruled_document(drugs={"columns": ["drug", "since"]} if rules == "across tables" else {})
+    if rules == "across tables":
+        tables["drugs"]["since"] = np.arange(len(tables["drugs"])) * 37 % 1000
+        document["columns"] = {**document["columns"], "since": document["columns"]["start"]}
+        document["rules"] = [*document["rules"], {"order": ["end", "since"]}]
+    known = schema() if rules == "none" else Schema.from_dict(document)
     together = records(data(tables, known, chunk_rows=16))
     assert len(together) == 25
     for person in range(25):
