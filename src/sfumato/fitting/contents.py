@@ -119,8 +119,8 @@ def form_of(source: Source, schema: Schema, *, as_source: bool = False) -> Sourc
     if as_source:
         own = {name: source_type(source, name) for name in schema.written}
         # those whose values can be stored so; ids of a long table were checked
-        checked = {name: schema.columns.get(name) for name in schema.released}
-        source_names = {n for n, kind in own.items() if n not in checked or checked[n].storage_fault(kind) is None}
+        kinds = {name: schema.columns[name] for name in schema.released if name in own}
+        source_names = {n for n, its in own.items() if n not in kinds or kinds[n].storage_fault(its) is None}
         storage |= {name: own[name] for name in source_names}
     dtypes = {name: source.dtypes[name] for name in schema.released if name in source_names and name in source.dtypes}
     if source.container == "pandas":
