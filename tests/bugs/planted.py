@@ -35,7 +35,7 @@ TUNING = "search/tuning.py"
 DRIVER = "fitting/driver.py"
 SEARCHES = "tests/attacks/test_searches.py"
 DRAWN = "drawn_repetitions(self.plans[0].repetitions or Repetitions(1), noise)"
-SCORED = "distance = mean_distance(scores, counts, self._sampled(fitted))\n"
+SCORED = "distance = mean_distance(scores, counts, sampled_counts(scores, self.facts.described, self._inner(fitted)))\n"
 KEPT = "            if result.before(best):\n                best = result\n"
 SEALED_NUMBER = "return noisy_sum(_largest(counts, samples, starts), stage=stage, ledger=ledger, noise=noise)"
 JUDGED = "        noisy = noisy_misplaced(exact, state, starts, stage=self.stage, ledger=ledger, noise=noise)\n"
@@ -2287,7 +2287,7 @@ BUGS = [
         TUNING,
         KEPT,
         "            exact = Noisy(reduce(scores[0].statistic, records).open_in_mechanism(), 0.0)\n"
-        "            true = scores[0].distance(exact, self._sampled(fitted)[0])\n"
+        "            true = scores[0].distance(exact, sampled_counts(scores, self.facts.described, self._inner(fitted))[0])\n"
         "            if best is None or true < least:\n"
         "                best, least = result, true\n",
         f"{SEARCHES} -k choice",

@@ -136,13 +136,7 @@ def before(values: np.ndarray, owners: np.ndarray) -> np.ndarray:
 
 
 def earlier(view: BranchView, above: Level, level: Level) -> dict[str, np.ndarray]:
-    """Return what the rows of a branch under earlier rows above, of the same unit, say of each row above.
-
-    Args:
-        view: of the branch.
-        above: the rows above.
-        level: the rows of the branch so far.
-    """
+    """Return means of a branch's rows so far under earlier rows above of the same unit, for each row above."""
     rows = {}
     for feature in view.features:
         if feature.form != "earlier mean":

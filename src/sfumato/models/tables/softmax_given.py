@@ -118,8 +118,7 @@ class SoftmaxGiven:
         rng, trials, lean = public_stream(0), [], None
         for last in (False,) * SAMPLING.pilots + (True,):
             pilot = self._candidates(SAMPLING.pilot_rows, rng, lean)
-            weights = _weights(pilot.log_weights)
-            trials.append((float(weights.mean() ** 2 / (weights**2).mean()), lean))  # how many rows of equal weight
+            trials.append((_alike(pilot.log_weights), lean))
             if not last:
                 lean = self._factors(pilot)
         return max(trials, key=lambda trial: np.nan_to_num(trial[0]))[1]
@@ -174,6 +173,12 @@ def _leaning(chances: Chances, numbers: np.ndarray, logs: np.ndarray | None) -> 
     gained = np.concatenate([np.log(a / b) for a, b in zip(chances.sums_with(factors), chances.sums, strict=True)])
     runs = chances.drawn(numbers, factors)
     return runs, gained - logs[runs]
+
+
+def _alike(log_weights: np.ndarray) -> float:
+    """Return how many rows of equal weight these are worth, as a part of them."""
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.mean() ** 2 / (weights**2).mean())
 
 
 def _repeated(log_weights: np.ndarray, n: int) -> float:
