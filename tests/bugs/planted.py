@@ -2287,7 +2287,8 @@ BUGS = [
         TUNING,
         KEPT,
         "            exact = Noisy(reduce(scores[0].statistic, records).open_in_mechanism(), 0.0)\n"
-        "            true = scores[0].distance(exact, sampled_counts(scores, self.facts.described, self._inner(fitted))[0])\n"
+        "            samples = sampled_counts(scores, self.facts.described, self._inner(fitted))\n"
+        "            true = scores[0].distance(exact, samples[0])\n"
         "            if best is None or true < least:\n"
         "                best, least = result, true\n",
         f"{SEARCHES} -k choice",
