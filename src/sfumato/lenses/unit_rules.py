@@ -12,15 +12,14 @@ from sfumato.columns.bounded import NumericKind, Values
 from sfumato.columns.kind import GivenValue, TabularKind
 from sfumato.errors import ConfigError
 from sfumato.lenses.lens import Units, UnitSampler, UnitsAround
-from sfumato.rules.cells import Column, Table, joined, taken
+from sfumato.rules.cells import Column, Table, joined, numbers, taken
 from sfumato.rules.ordered import Order
 from sfumato.rules.repair import Keeper, examples, give
 from sfumato.rules.rule_plan import RulePlan
 
 _RESERVE = 1024  # units of whose rows some are taken over
 _EXAMPLE_ROUNDS, _FEWEST = 50, 256  # times that units are drawn in place of others, and how many at least
-_FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules
-_DRAWN = 3  # times, before rows of units are moved along their order
+_FRUITLESS = 3  # times, one after the other, without any unit that keeps the rules; the last is moved
 
 
 def implied_values(plan: RulePlan, known: dict[str, Column]) -> dict[str, Column]:
@@ -96,24 +95,22 @@ class RuledUnits(UnitsAround):
         return self._whole(np.zeros(n, dtype=np.int64) if classes is None else classes, draw, rng)
 
     def below(self, context: Mapping[str, np.ndarray], rng: np.random.Generator) -> Units:
-        """Return units that have these coded constants, in their order, and rows that keep all rules.
-
-        Raises:
-            ConfigError: no units like some of them were found.
-        """
+        """Return units that have these coded constants, in their order, and rows that keep all rules, or none."""
 
         def draw(of: np.ndarray) -> Units:
             return self._inner.below({name: codes[of] for name, codes in context.items()}, rng)
 
-        return self._whole(np.arange(next(iter(context.values())).size), draw, rng)
+        return self._whole(np.arange(next(iter(context.values())).size), draw, rng, lacks=True)
 
-    def _whole(self, alike: np.ndarray, draw: Callable[[np.ndarray], Units], rng: np.random.Generator) -> Units:
-        """Return a unit of each of these likes, in their order, all of whose rows keep the rules."""
+    def _whole(
+        self, alike: np.ndarray, draw: Callable[[np.ndarray], Units], rng: np.random.Generator, *, lacks: bool = False
+    ) -> Units:
+        """Return a unit of each of these likes, in their order, all of whose rows keep the rules, or if so, without."""
         n = alike.size
         wanted, parts, fruitless = np.arange(n), list[Units](), 0
         while wanted.size or not parts:
             of = np.resize(alike[wanted], max(wanted.size, min(n, _FEWEST)))
-            (whose, table, empty), good = self._mended(draw(of), rng, move=len(parts) >= _DRAWN)
+            (whose, table, empty), good = self._mended(draw(of), rng, move=len(parts) >= _FRUITLESS - 1, lacks=lacks)
             place = np.full(of.size + 1, -1)
             ours, theirs = (_turns(likes, of.size) for likes in (of[good], alike[wanted]))
             _, mine, others = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
@@ -124,13 +121,17 @@ class RuledUnits(UnitsAround):
             fruitless = 0 if good.size else fruitless + 1
             if fruitless == _FRUITLESS or len(parts) == _EXAMPLE_ROUNDS:
                 break
-        if wanted.size:
+        if wanted.size and lacks:
+            units = draw(alike[wanted])
+            first = np.searchsorted(units.owners, np.arange(wanted.size))
+            parts.append(Units(wanted, taken(self._table(units.rows), first), np.ones(wanted.size, dtype=bool)))
+        elif wanted.size:
             raise ConfigError(
                 "Expected units whose rows can keep the rules, found none. Give fewer constants or other values."
             )
         return together(parts)
 
-    def _mended(self, units: Units, rng: np.random.Generator, *, move: bool) -> tuple[Units, np.ndarray]:
+    def _mended(self, units: Units, rng: np.random.Generator, *, move: bool, lacks: bool) -> tuple[Units, np.ndarray]:
         """Return units with their rows, and the units all of whose rows keep all rules, in order."""
         owners, table, without = units.owners, self._table(units.rows), units.without
         if move and self._bounds:
@@ -144,6 +145,7 @@ class RuledUnits(UnitsAround):
             yield examples(self._plan, component)
 
         bad = self._keeper.mend(table, rng, reserve) | self._keeper.broken(table, self._plan.rules)
+        bad[without] &= not lacks  # constants are given then: there is nothing to keep
         for name, codes in self.ends.items():
             labels: Any = table[name]
             bad |= np.isin(labels, codes) & (np.diff(owners, append=-1) == 0)
@@ -154,8 +156,7 @@ class RuledUnits(UnitsAround):
     def _move(self, owners: np.ndarray, table: Table) -> None:
         """Move rows along their order to where constants allow them, all of a unit as far as its first, in place."""
         assert self.order is not None
-        column, frozen = table[self.order], [name for name in self._inner.fixed if name != self.order]
-        assert isinstance(column, Values)
+        column, frozen = numbers(table, self.order), [name for name in self._inner.fixed if name != self.order]
         values, _, most = column.values, *self._plan.kinds[self.order].bounds  # type: ignore[attr-defined] - numeric
         own, first = values.copy(), np.searchsorted(owners, owners)
         for rule in self._bounds:

@@ -250,8 +250,9 @@ class RulePlan:
     @cached_property
     def parts(self) -> list[RulePlan]:
         """Per component a plan of its own rules and columns."""
-        of = [({name: self.kinds[name] for name in columns}, (rules,)) for rules, columns in self.components]
-        return [replace(self, kinds=kinds, entries=entries) for kinds, entries in of]
+        return [
+            replace(self, kinds={n: self.kinds[n] for n in own}, entries=(rules,)) for rules, own in self.components
+        ]
 
 
 def _root(roots: dict[str, str], name: str) -> str:

@@ -138,6 +138,34 @@ def test_an_order_of_two_tables_of_a_person_holds_for_all_rows(names, of_deaths,
     assert found["by_rule"]["{order: [day, died]}"]["real"] > 0.3
 
 
+def test_a_row_above_that_allows_none_below_has_none():
+    """Accounts that open after the last day of moves: noise gives them moves, and no drawing keeps the rule."""
+    rng, n = np.random.default_rng(0), 150
+    accounts = pd.DataFrame({"account": np.arange(n), "opened": rng.integers(0, 100, n)})
+    moves = pd.DataFrame({"account": np.repeat(np.arange(n), 4)})
+    moves["day"] = accounts["opened"].to_numpy()[moves["account"]] + rng.integers(0, 20, len(moves))
+    document = {
+        "tables": {
+            "accounts": {"key": "account", "rows": n, "columns": ["opened", "sort"]},
+            "loans": {"of": "accounts", "max_rows": 1, "columns": ["lent"]},
+            "moves": {"of": "accounts", "key": "move", "max_rows": 4, "order": "day", "columns": ["day"]},
+        },
+        "columns": {
+            "account": "identifier", "move": "identifier", "sort": ["a", "b"], "lent": ["no", "yes"],
+            "opened": {"kind": "integer", "lower": 0, "upper": 400},
+            "day": {"kind": "integer", "lower": 0, "upper": 120},
+        },
+        "rules": [{"order": ["opened", "day"]}],
+    }  # fmt: skip
+    loans = accounts[["account"]].assign(lent="no")
+    tables = {"accounts": accounts.assign(sort="a"), "loans": loans, "moves": moves.assign(move=np.arange(len(moves)))}
+    method = MaxEntropy(epsilon=0.1, delta=1e-6, calibration_rows=100)
+    made = method.fit(tables, schema=Schema.from_dict(document), seed=1).sample(300, seed=1)
+    joined = made["moves"].merge(made["accounts"], on="account")
+    assert len(joined)
+    assert (joined["opened"] <= joined["day"]).all()
+
+
 def test_without_rows_there_is_nothing_to_keep():
     few = {name: frame.head(1 if name == "persons" else 0) for name, frame in ruled_hospital(60, 2).items()}
     method = MaxEntropy(epsilon=3.0, delta=1e-6, calibration_rows=60)
