@@ -66,7 +66,9 @@ class OneCount(Synthesizer):
 @pytest.fixture(autouse=True)
 def sampled(monkeypatch):
     """Counts of samples, without samples."""
-    monkeypatch.setattr(tuning.Search, "_sampled", lambda self, fitted: [_flags(float(fitted.parameters["share"]))])
+    inner = tuning.Search._inner
+    monkeypatch.setattr(tuning.Search, "_inner", lambda self, of: of if "share" in of.parameters else inner(self, of))
+    monkeypatch.setattr(tuning, "sampled_counts", lambda _, schema, of: [_flags(float(of.parameters["share"]))])
 
 
 def _flags(share):
@@ -143,7 +145,7 @@ def test_neighbours_release_the_same(monkeypatch):
     turn = iter(range(100))
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 4)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
-    monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)
+    monkeypatch.setattr(tuning, "sampled_counts", _no_samples)
 
     def fit(data):
         release = tune(data, method=candidates, schema=tables.schema(), target="income", n_public=60, seed=1)
@@ -170,7 +172,7 @@ def test_neighbours_are_judged_the_same(monkeypatch, replaced):
     candidate = MaxEntropy(epsilon=9.0, delta=DELTA, calibration_rows=200)
     monkeypatch.setattr(tuning, "drawn_repetitions", lambda law, noise: 3)
     monkeypatch.setattr(tuning, "drawn_candidate", lambda n, noise: next(turn) % n)
-    monkeypatch.setattr(tuning.Search, "_sampled", _no_samples)
+    monkeypatch.setattr(tuning, "sampled_counts", _no_samples)
     monkeypatch.setattr(acceptance, "_SAMPLES", 4_096)
     monkeypatch.setattr(tuning, "not_accepted", lambda certificate: _Verdicts(certificate))
 
@@ -196,10 +198,10 @@ def test_neighbours_are_judged_the_same(monkeypatch, replaced):
     assert {released[f"accept {i}: {next(iter(entry))}"] for i, entry in enumerate(CRITERIA, 1)} == {3}
 
 
-def _no_samples(self, fitted):
+def _no_samples(scores, schema, sampler):
     """As many samples in every cell."""
-    del fitted
-    return [score.of_samples.zero() + 1 for score in self.scores]
+    del schema, sampler
+    return [score.of_samples.zero() + 1 for score in scores]
 
 
 class _Verdicts(Exception):  # noqa: N818 - what a search hands back
