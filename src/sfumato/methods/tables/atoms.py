@@ -199,9 +199,11 @@ class _Law:
         part = np.divide(squares - noise, squares, out=np.zeros(n.size), where=squares > 0)[self.endings[0]]
         if not part.any():
             return self
-        weights = np.where(part > 0, np.maximum(even + part * off, 0.0), even)
+        weights = np.maximum(even + part * off, 0.0)
+        own, left = self.of_cells(weights), self.of_cells(np.where(even > 0, self.weights, 0.0))
+        weights *= (left / np.maximum(own, 1e-300))[self.cell]  # a cell stays as wide as endings leave it
         weights[self.places] = 1.0
-        return replace(self, weights=np.where(self.of_cells(weights)[self.cell] > 0, weights, 1.0))
+        return replace(self, weights=np.where(own[self.cell] > 0, weights, self.weights))
 
 
 def with_atoms(
@@ -219,14 +221,14 @@ def with_atoms(
     """
     assert column.edges is not None
     law = _Law.of(column, shares * total, counts, values)
-    atoms = np.zeros(shares.size)
-    atoms[: law.masses.size] = law.of_cells(law.sizes, law.places)
-    if atoms.any() or (law.weights != 1).any():  # the curve of what is left, at the widths that endings leave
+    atoms = np.pad(law.of_cells(law.sizes, law.places), (0, shares.size - law.masses.size))
+    if atoms.any() or (law.weights != 1).any():  # the curve of what is left, half at the widths that endings leave
         fewer = np.bincount(counts.runs, atoms, counts.coarse.size)
         rest = replace(counts, fine=counts.fine - atoms, coarse=counts.coarse - fewer)
         left, widths = max(total - float(atoms.sum()), 1.0), np.ones(shares.size)
-        widths[: law.masses.size] = law.of_cells(law.weights)
-        widths *= np.median(np.diff(column.edges)) / np.median(widths[: law.masses.size])
+        plain = np.diff(column.edges)
+        widths[: plain.size] = np.sqrt(law.of_cells(law.weights) * plain)
+        widths *= np.median(plain) / np.median(widths[: plain.size])
         law = _Law.of(column, atoms + left * smooth(rest, left, widths), counts, values)
     edges = np.unique(np.concatenate([column.edges, law.places, law.places + 1]))
     pieces = np.add.reduceat(law.spread(law.rest, law.places), edges[:-1])
