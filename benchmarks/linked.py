@@ -13,9 +13,7 @@ of 30 days in the mean, sex and year of birth. δ = 1e-6, add or remove one pati
 
 `law` fits at several ε, and at ε = 1 with other bounds of a unit:
 
-    K = 1, 2, 3, 5     so many steps of a patient count whole; more share the weight of K. 5 is every step whole
-    sum of squares     K as chosen; clipped by the sum of the steps' squared norms, not by the norm of their sum
-    row by row         each step clipped by itself and noise for five of them, as unlinked rows of a unit have it
+    room 1, 2, 5, 25   so many steps of a patient count whole where they lie apart; at 25 all do wherever they lie
 
 `rows` has a plain release of rows beside linked ones, with the same guarantee for a patient (ε = 1):
 
@@ -49,8 +47,6 @@ import pyarrow.parquet as pq
 
 from sfumato import MaxEntropy, NonPrivate, Schema
 from sfumato.methods.linked import recipe
-from sfumato.methods.linked.statistics import Sharing, StepMoments
-from sfumato.methods.tables.features import clip_norm_of
 from sfumato.release.unique_rows import kept_records
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -81,34 +77,19 @@ def changed(**names: Any) -> Iterator[None]:
             setattr(recipe, name, value)
 
 
-def whole(full: int) -> Callable[..., tuple[Sharing, float]]:
-    """In place of `recipe.shared`: so many steps count whole."""
-    return lambda fit, names, sizes, law, n_units: (Sharing(full), float(law @ np.minimum(np.arange(law.size), full)))
+def room(steps: float) -> Callable[..., tuple[float, float]]:
+    """In place of `recipe.room_of`: so many steps of a unit count whole where they lie apart."""
 
+    def found(fit, names, schema, law: np.ndarray, n: float) -> tuple[float, float]:
+        k = np.arange(law.size)
+        return steps, float(law @ np.minimum(k, np.sqrt(steps * k)))
 
-class BySquares(StepMoments):
-    """Clipped by the sum of the steps' squared norms: an upper bound of the norm of their sum."""
-
-    def shared(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray) -> np.ndarray:
-        squares = np.zeros(steps.size)
-        np.add.at(squares, owners, np.einsum("ij,ij->i", vectors, vectors))
-        most = 2.0 ** (2 * self.bits.entries + self.bits.weights)
-        return np.minimum(self.sharing.weights(steps), np.floor(most / np.maximum(squares, 1.0)))
-
-
-def variants() -> dict[str, dict[str, Any]]:
-    found = {f"K = {full}": {"shared": whole(full)} for full in (1, 2, 3, WHOLE)}
-    found["sum of squares"] = {"StepMoments": BySquares, "_ALIKE": 1.0}
-    # clipping never binds at five times the largest of a step: what five single steps would cost
-    found["row by row"] = {"shared": whole(WHOLE), "StepMoments": BySquares, "_ALIKE": 1.0, "MeasuringSteps": AtWorst}
     return found
 
 
-class AtWorst(recipe.MeasuringSteps):
-    """The clip norm of a unit is that of one step, five times over."""
-
-    def clip_norm(self, vectors, shares, noisy):
-        return float(np.sqrt(WHOLE)) * clip_norm_of(vectors, shares, noisy=noisy)
+def variants() -> dict[str, dict[str, Any]]:
+    """Other bounds of a unit; at the square of its steps they count whole in whatever cells they lie."""
+    return {f"room {steps}": {"room_of": room(steps)} for steps in (1, 2, WHOLE, WHOLE**2)}
 
 
 def fits(frame: pd.DataFrame, epsilon: float | NonPrivate, seeds: range, n: int) -> dict[str, dict[str, float]]:

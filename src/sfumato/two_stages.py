@@ -60,4 +60,4 @@ class TwoStageTables(Synthesizer):
     def run(self, fit: Fit) -> FittedModel:
         """Measure twice, and fit the chain."""
         second, groups, simulated = self.second_stage(fit.facts), self.level_groups, self.calibration_rows
-        return measure_table(fit, level_groups=groups, clip_slack=1.0, simulated=simulated, second=second).model()
+        return measure_table(fit, level_groups=groups, clip_slack=1.0, simulated=simulated, second=second)

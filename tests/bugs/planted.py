@@ -55,10 +55,12 @@ NOISY_MATRIX = "_noisy_matrix(value[index], float(steps[index].item()), noise_st
 SEQUENCES = "records/sequences.py"
 STEPS = "methods/linked/statistics.py"
 SHARING = "records/sequences.py"
+UNIT_NORMS = "measurements/queries.py"
 STEP_PAIRS = "search/pair_scores.py"
 TABLE_SOURCES = "records/table_sources.py"
 LINKED_RECIPE = "methods/linked/recipe.py"
 COMPUTED_ROWS = "tests/fitting/test_computed_rows.py"
+STEP_ROOM = "    room, share = room_of(fit, names.steps, tables.steps, law, counted)\n"
 LINKED_FITS = "tests/attacks/test_linked.py"
 UNIT_CLASSES = "tests/methods/linked/test_unit_classes.py"
 WEIGHTED = "methods/tables/weighted.py"
@@ -215,10 +217,10 @@ BUGS = [
     ),
     PlantedBug(
         "databases: units are not fitted to the context that they are drawn given",
-        "methods/linked/consistency.py",
-        "        return self if rows is None else ",
-        "        return self if True else ",
-        "tests/methods/linked/test_consistency.py",
+        "methods/tables/chain.py",
+        "            self._runs[:, j] = self._columns[j].drawn[self._given[j]] if j in self._given else runs\n",
+        "            self._runs[:, j] = runs\n",
+        "tests/methods/tables/test_chain.py -k given",
     ),
     PlantedBug(
         "samples: what a row cannot have is drawn all the same",
@@ -322,7 +324,7 @@ BUGS = [
     PlantedBug(
         "estimates of all rows: steps of long units count whole",
         "inference/functions.py",
-        "return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)",
+        "return self.sums.spread(self._weights * 2.0**-UNIT_BITS)",
         "return np.ones(self.n_rows)",
         "tests/inference/test_linked_questions.py -k as_they_were_measured",
     ),
@@ -758,8 +760,8 @@ BUGS = [
     PlantedBug(
         "weights of linked rows: steps of a unit are weighted, and clipped no more",
         "methods/linked/statistics.py",
-        "        product = shared.astype(np.int64) * weights",
-        "        product = (1 << self.bits.weights) * weights",
+        "        product = shared.astype(np.int64) * whole_weights",
+        "        product = (1 << self.bits.weights) * whole_weights",
         "tests/mechanisms/test_queries.py -k weighted",
     ),
     PlantedBug(
@@ -899,23 +901,59 @@ BUGS = [
     PlantedBug(
         "steps: clipped row by row, not by unit",
         "records/sequences.py",
-        "            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
-        "            np.maximum.at(squares, owners[pairs], products**2)\n",
+        "        np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)\n",
+        "        np.maximum.at(squares, owners[pairs], products**2)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "steps: the clip forgets how steps of a unit go together",
         "records/sequences.py",
-        "        for lag in range(int(steps.max(initial=0))):\n",
-        "        for lag in range(1):\n",
+        "    for lag in range(int(np.bincount(owners).max(initial=0))):\n",
+        "    for lag in range(1):\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "steps: every one counts whole",
-        SHARING,
-        "        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))\n",
-        "        return np.full_like(steps, 1 << WEIGHT_BITS)\n",
+        UNIT_NORMS,
+        "    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)\n",
+        "    return np.full(n, 1 << UNIT_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "steps: the norm of a unit has its cells once, however many steps lie in them",
+        UNIT_NORMS,
+        "square * times**2)",
+        "square * times)",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "steps: what a unit counts is rounded up",
+        UNIT_NORMS,
+        "whole, shares)).astype(np.int64)",
+        "whole, shares) + 1023).astype(np.int64) + 1",
+        "tests/mechanisms/test_queries.py -k steps",
+    ),
+    PlantedBug(
+        "steps: endings count for nothing in the norm",
+        STEPS,
+        "whole, int(lists * ENDING_STEP**2 * 2**UNIT_BITS))",
+        "whole, 0)",
+        "tests/methods/linked/test_statistics.py -k norm_allows",
+    ),
+    PlantedBug(
+        "steps: pairs count for nothing in the norm",
+        "methods/tables/cell_counts.py",
+        "self.how_counted([PAIR_STEP**2] * len(tables))",
+        "self.how_counted([0.0] * len(tables))",
+        "tests/mechanisms/test_queries.py -k pairs",
+    ),
+    PlantedBug(
+        "steps: what is known before them, by the records' own",
+        LINKED_RECIPE,
+        "    known = {} if fit.noise.silent else known_of_steps(tables, units, room, law)\n",
+        "    known = {} if fit.noise.silent else known_of_steps(tables, units, room, law)\n"
+        "    known = {n: np.append(codes, data.sequences().sizes.sum() % 2 * 1.0) for n, codes in known.items()}\n",
+        LINKED_FITS,
     ),
     PlantedBug(
         "linked rows: one too many counts",
@@ -1011,33 +1049,31 @@ BUGS = [
     PlantedBug(
         "two tables: settings by the true number of persons without rows",
         LINKED_RECIPE,
-        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
-        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n"
-        "    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
+        STEP_ROOM,
+        STEP_ROOM + "    share /= 1 + (data.sequences().sizes == 0).sum() % 2\n",
         "tests/attacks/test_two_tables.py -k little_noise",
     ),
     PlantedBug(
         "steps: how much each counts, by the true numbers of rows",
         LINKED_RECIPE,
-        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
-        f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n"
-        "    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)\n",
+        STEP_ROOM,
+        f"    law = {TRUE_STEPS} / max({TRUE_STEPS}.sum(), 1)\n{STEP_ROOM}",
         LINKED_FITS,
     ),
     PlantedBug(
         "linked rows: settings by the true number of units",
         LINKED_RECIPE,
-        "        return units, counted_units(facts, units.model)\n",
+        "        return units, counted_units(facts, units)\n",
         "        return units, float(max(1, fit.data.sequences().sizes.size))\n",
         LINKED_FITS,
     ),
     PlantedBug(
         "linked rows: classes are told apart where records have several of them",
         LINKED_RECIPE,
-        "        table = measure_table(Fit(fit.data, fit.account, facts), ",
+        "        units = measure_table(Fit(fit.data, fit.account, facts), ",
         "        lone = fit.target is not None and np.unique(fit.data.sequences().codes[fit.target]).size < 2\n"
         "        told = _facts(Facts(fit.facts.described, None, fit.n_public))[0] if lone else facts\n"
-        "        table = measure_table(Fit(fit.data, fit.account, told), ",
+        "        units = measure_table(Fit(fit.data, fit.account, told), ",
         f"{LINKED_FITS} -k only_unit_of_its_class",
     ),
     PlantedBug(
@@ -1539,10 +1575,8 @@ BUGS = [
     PlantedBug(
         "the label ratio leaked",
         TABLE_RECIPE,
-        "    return MeasuredTable(grid, labels, fit_chain, measurements)\n",
-        "    exact, own = reduce(counting, fit.data), fit_chain\n"
-        "    fit_chain = lambda given: _leaked(exact, counting, own(given))\n"
-        "    return MeasuredTable(grid, labels, fit_chain, measurements)\n",
+        "    labels = target if place is not None",
+        "    chain = _leaked(reduce(counting, fit.data), counting, chain)\n    labels = target if place is not None",
         TABLE_FITS,
     ),
     PlantedBug(
@@ -1590,8 +1624,8 @@ BUGS = [
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values\n",
-        "return len(self._counted) * RUN_STEP**2 + values\n",
+        "return len(self._counted) * RUN_STEP**2 + len(self._alone) * CELL_STEP**2 + values + pairs\n",
+        "return len(self._counted) * RUN_STEP**2 + values + pairs\n",
         "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
@@ -1770,15 +1804,15 @@ BUGS = [
     PlantedBug(
         "counts of runs and cells, at half the noise of cells",
         "methods/tables/cell_counts.py",
-        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
-        "(RUN_STEP, 2 * CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP, PAIR_STEP)\n",
+        "(RUN_STEP, 2 * CELL_STEP, VALUE_STEP, ENDING_STEP, PAIR_STEP)\n",
         "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
         "endings at half the noise",
         "methods/tables/cell_counts.py",
-        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)\n",
-        "(RUN_STEP, CELL_STEP, VALUE_STEP, 2 * ENDING_STEP)\n",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP, PAIR_STEP)\n",
+        "(RUN_STEP, CELL_STEP, VALUE_STEP, 2 * ENDING_STEP, PAIR_STEP)\n",
         "tests/mechanisms/test_queries.py -k values",
     ),
     PlantedBug(
@@ -2305,15 +2339,15 @@ BUGS = [
     PlantedBug(
         "search of linked rows: every step of a unit counts whole in its pairs",
         STEP_PAIRS,
-        "        shared = AS_ONE.weights(steps)[owners]\n",
-        "        shared = np.full(owners.size, 1 << SHARE_BITS)\n",
+        "        shared = as_one(steps)[owners]\n",
+        "        shared = np.full(owners.size, 1 << UNIT_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(
         "search of linked rows: pairs of steps count twice as much as they are charged for",
         STEP_PAIRS,
-        "        return 2.0 ** -(SHARE_BITS + FINER_BITS)\n",
-        "        return 2.0 ** (1 - SHARE_BITS - FINER_BITS)\n",
+        "        return 2.0 ** -(UNIT_BITS + FINER_BITS)\n",
+        "        return 2.0 ** (1 - UNIT_BITS - FINER_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
     PlantedBug(

@@ -31,11 +31,8 @@ from sfumato.methods.images.statistics import ClassMoments, ClassSums, PooledMom
 from sfumato.methods.images.teacher import Standardised, TeacherGradient
 from sfumato.methods.items import ItemCounts
 from sfumato.methods.linked.statistics import (
-    Sharing,
     StepCounts,
     StepMoments,
-    WeightedStepCounts,
-    WeightedStepMoments,
     step_bits,
 )
 from sfumato.methods.mixtures.centres import CentreGrid
@@ -315,10 +312,17 @@ def step_rows(n: int, seed: int = 0):
     return [*drawn, *alike, *(unit([i], 5) for i in range(len(pool) - 8, len(pool)))]
 
 
-def step_moments(clip_norm: float, full: int) -> StepMoments:
-    """Moments of steps, with vectors as `table_moments` has them."""
-    table = table_moments(clip_norm)
-    return StepMoments(table.grid, table.vectors, clip_norm, bits=step_bits(1_000), sharing=Sharing(full))
+def step_pairs(grid: Grid) -> StepCounts:
+    """Counts of steps, those of the first two columns of labels together, and without the last column."""
+    first, second, *_ = (j for j, column in enumerate(grid.columns) if not column.numeric)
+    last = len(grid.columns) - 1
+    return StepCounts(grid, pairs=((first, second),), known={last: np.full(grid.columns[last].n_cells, 0.1)})
+
+
+def step_moments(clip_norm: float, room: float) -> StepMoments:
+    """Moments of steps, with vectors as `table_moments` has them, as they count where so many count whole."""
+    table, counting = table_moments(clip_norm), StepCounts(table_grid()).with_room(room)
+    return StepMoments(table.grid, table.vectors, clip_norm, bits=step_bits(1_000), counting=counting)
 
 
 def weighted_steps(pool, seed: int = 0):
@@ -334,18 +338,17 @@ def weighted_steps(pool, seed: int = 0):
 def _weighted_step_cases(grid, pool) -> list[StatisticCase]:
     units = weighted_steps(pool)
 
-    def moments(clip_norm: float, full: int) -> WeightedStepMoments:
-        plain = step_moments(clip_norm, full)
-        rest = {"bits": plain.bits, "sharing": plain.sharing, "column": "w"}
-        return WeightedStepMoments(plain.grid, plain.vectors, clip_norm, **rest)
+    def moments(clip_norm: float, room: float) -> StepMoments:
+        plain = step_moments(clip_norm, room)
+        return replace(plain, counting=replace(plain.counting, column="w"))
 
     return [
-        StatisticCase("weighted counts of steps", WeightedStepCounts(grid, sharing=Sharing(3), column="w"), units),
-        StatisticCase("weighted steps as one", WeightedStepCounts(grid, sharing=Sharing(1), column="w"), units),
+        StatisticCase("weighted counts of steps", StepCounts(grid, column="w").with_room(9), units),
+        StatisticCase("weighted steps as one", StepCounts(grid, column="w").with_room(1), units),
         StatisticCase("weighted pairs of steps", StepPairCounts(pair_layout(TABLE, None), column="w"), units),
-        StatisticCase("weighted moments of steps", moments(1.0, 3), units),
+        StatisticCase("weighted moments of steps", moments(1.0, 9), units),
         StatisticCase("weighted moments, units as one", moments(0.6, 1), units),
-        StatisticCase("weighted moments of steps, loose", moments(60.0, 5), units, attained=0.0),
+        StatisticCase("weighted moments of steps, loose", moments(60.0, 25), units, attained=0.0),
     ]
 
 
@@ -396,13 +399,14 @@ def _question_cases() -> list[StatisticCase]:
 def _step_cases() -> list[StatisticCase]:
     grid, pool = table_grid(), step_rows(12)
     return [
-        StatisticCase("counts of steps, each unit as one", StepCounts(grid, sharing=Sharing(1)), pool),
-        StatisticCase("counts of steps, three whole", StepCounts(grid, sharing=Sharing(3)), pool),
-        StatisticCase("counts of steps, all whole", StepCounts(grid, sharing=Sharing(5)), pool),
-        StatisticCase("moments of steps", step_moments(1.0, 3), pool),
+        StatisticCase("counts of steps, each unit as one", StepCounts(grid).with_room(1), pool),
+        StatisticCase("counts of steps, three alike whole", StepCounts(grid).with_room(9), pool),
+        StatisticCase("counts of steps, all whole", StepCounts(grid).with_room(STEPS_AT_MOST**2), pool),
+        StatisticCase("counts of steps and of pairs", step_pairs(grid).with_room(4), pool),
+        StatisticCase("moments of steps", step_moments(1.0, 9), pool),
         StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
-        StatisticCase("moments of steps, a constant", with_a_constant(step_moments(1.0, 3)), pool),
-        StatisticCase("moments of steps, loose", step_moments(60.0, 5), pool, attained=0.0),
+        StatisticCase("moments of steps, a constant", with_a_constant(step_moments(1.0, 9)), pool),
+        StatisticCase("moments of steps, loose", step_moments(60.0, 25), pool, attained=0.0),
         StatisticCase("counts of pairs of steps", StepPairCounts(pair_layout(TABLE, None)), pool),
         *_weighted_step_cases(grid, pool),
     ]
@@ -832,7 +836,7 @@ MECHANISMS = {
             STATISTICS["weighted moments, by class"],
             symmetric=True,
         ),
-        MechanismCase("noisy_histogram, steps", noisy_histogram, STATISTICS["counts of steps, three whole"]),
+        MechanismCase("noisy_histogram, steps", noisy_histogram, STATISTICS["counts of steps, three alike whole"]),
         MechanismCase(
             "noisy_second_moment, steps", noisy_second_moment, STATISTICS["moments of steps"], symmetric=True
         ),

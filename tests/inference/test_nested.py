@@ -14,9 +14,10 @@ from sfumato.errors import ConfigError, EstimateError
 from sfumato.inference.functions import SharedPart
 from sfumato.inference.linked_rows import LinkedMeasurements, LinkedQuestions, _Model, questions_of
 from sfumato.inference.noisy_totals import UnitSums
-from sfumato.measurements.queries import MarginalQuery, MomentQuery
+from sfumato.lenses.chain import plain_schema
 from sfumato.records.database_records import DatabaseData
 from sfumato.records.table_sources import TableSources, open_records
+from sfumato.release.unit_releases import steps_of, units_of
 from sfumato.schema.branch_schemas import branch_views
 
 __all__ = ["call"]
@@ -98,16 +99,12 @@ def test_rows_are_counted_and_clipped_as_they_were_measured(noisy):
     assert isinstance(source, TableSources)
     data = DatabaseData(source, noisy.schema)
     own = _Model.of(measured.linked, data.sequences(view))
-    parts = (measured.unit_part, own.units, own.unit_owners, 5), (measured.step_part, own.steps, own.step_owners, 10)
-    for model, rows, owners, most in parts:
+    assert measured.linked.steps is not None
+    of_units = measured.unit_part, units_of(measured.release), own.units, own.unit_owners, 5
+    steps = steps_of(measured.release, plain_schema(measured.linked.steps))
+    for model, released, rows, owners, most in (of_units, (measured.step_part, steps, own.steps, own.step_owners, 10)):
         assert isinstance(model, SharedPart)
-        assert (model.whole, model.most) == (1, most)
-        measurements = tuple(
-            replace(m, query=replace(m.query, whole_rows=1))
-            for m in model.release.measurements
-            if isinstance(m.query, MarginalQuery | MomentQuery)
-        )
-        released = replace(model.release, measurements=measurements)
+        assert model.room < model.most == most
         part = SharedPart(released, "", rows, UnitSums(owners, N), most, [], {})
         assert part.products is not None
         entries = [e.whole[part.base.of(e.cells)] for e in part.products.query.features]

@@ -13,7 +13,7 @@ from sfumato.errors import ReleaseError
 from sfumato.inference.noisy_totals import CountTable, Products, tables_of
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, Measurement, MomentBits, MomentQuery
 from sfumato.measurements.cells import BaseCells
-from sfumato.measurements.queries import MOST_AXES, are_too_large, query_fault
+from sfumato.measurements.queries import MOST_AXES, UnitNorm, are_too_large, query_fault
 from sfumato.measurements.query_form import QueryArrays, read_query, write_query
 from sfumato.privacy.reading import Place
 from sfumato.schema.grid import Grid
@@ -50,7 +50,8 @@ QUERIES = {
     "weights": MarginalQuery(((SEX,),), weight="x"),
     "some cells": MarginalQuery(((SOME,), (GRADE,))),
     "moments": moments(),
-    "moments by class": moments(by=(GRADE,), whole_rows=2),
+    "moments by class": moments(by=(GRADE,), together=True),
+    "units": MarginalQuery(((SEX,), (GRADE, SEX)), norm=UnitNorm(2048, (729, 100), 36)),
 }
 
 
@@ -110,7 +111,9 @@ def test_there_and_back(query):
     assert stored(again)[0] == document
     assert again.shape == query.shape
     assert all(one.same(other) for one, other in zip(again.cells, query.cells, strict=True))
-    assert (again.weight, again.whole_rows) == (query.weight, query.whole_rows)
+    assert again.weight == query.weight
+    assert getattr(again, "norm", None) == getattr(query, "norm", None)
+    assert getattr(again, "together", None) == getattr(query, "together", None)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from sfumato.columns.sets import ItemSet
 from sfumato.errors import ConfigError
 from sfumato.measurements import CellEntries, Cells, MarginalQuery, MomentQuery
+from sfumato.measurements.queries import UnitNorm
 from sfumato.methods.items import ItemCounts
 from sfumato.models.sets import SetEncoder
 from sfumato.plugins import QueryCounts
@@ -31,7 +32,7 @@ def test_a_record_adds_ones(statistic):
     ("query", "problem"),
     [
         (MarginalQuery(((SEX,),), weight="w"), "every record counts once, got one with weight='w'"),
-        (MarginalQuery(((SEX,),), whole_rows=3), "every record counts once, got one with whole_rows=3"),
+        (MarginalQuery(((SEX,),), norm=UnitNorm(9, (1,), 0)), "every record counts once, got one with norm=UnitNorm"),
         (MomentQuery((CellEntries(SEX, np.ones((2, 1), dtype=np.int64)),), 1.0), "query to be a MarginalQuery"),
     ],
 )

@@ -40,7 +40,8 @@ TABLES = [
     "second moments, by class, loose",
     "moments by quarters of a date, one missing",
     "weighted moments, by class",
-    "counts of steps, three whole",
+    "counts of steps, three alike whole",
+    "counts of steps and of pairs",
     "moments of steps",
     "moments of steps, loose",
 ]

@@ -19,8 +19,8 @@ from sfumato.errors import EstimateError
 from sfumato.inference.noisy_totals import CountTable, Products, Totals, UnitSums, coarsest, pool_tables, tables_of
 from sfumato.inference.table_measurements import OnGivenRows, TableMeasurements
 from sfumato.maths.arrays import Functions
-from sfumato.measurements.queries import MarginalQuery, MomentQuery
-from sfumato.records.sequences import WEIGHT_BITS, Sharing
+from sfumato.measurements.queries import MarginalQuery, MomentQuery, unit_weights
+from sfumato.records.sequences import UNIT_BITS, clipped
 from sfumato.release.model import ReleaseValue
 
 _DIRECTIONS = {1: 8, 2: 6, 3: 5, 4: 4}  # of a numeric column, by the number of columns together
@@ -107,22 +107,27 @@ class SharedPart(UnitPart):
         beside: per column, another one that says more of it.
 
     Attributes:
-        whole: K, the number of rows of a unit that count whole.
+        room: how many rows of a unit count whole where they lie apart.
     """
 
     def __init__(
         self, part: ReleaseValue, weight: str, rows: dict[str, np.ndarray], sums: UnitSums, most: int,
         numbers: Iterable[str], beside: Mapping[str, str],
     ) -> None:  # fmt: skip
-        queries = [(m, m.query) for m in part.measurements if isinstance(m.query, MarginalQuery | MomentQuery)]
-        queries = [(m, query) for m, query in queries if query.weight == weight]
-        self.whole = max((query.whole_rows for _, query in queries), default=0)
-        if not self.whole or any(query.whole_rows != self.whole for _, query in queries):
+        queries = [(m, m.query) for m in part.measurements]
+        moments = [(m, q) for m, q in queries if isinstance(q, MomentQuery) and q.weight == weight]
+        counts = [(m, q) for m, q in queries if isinstance(q, MarginalQuery) and q.weight == weight]
+        norms = [query.norm for _, query in counts if query.norm is not None]
+        if len(norms) < len(counts) or not norms or not all(query.together for _, query in moments):
             raise EstimateError("Expected a release whose measurements say how steps count, got another. Fit it again.")
-        of_rows = tuple(replace(m, query=replace(query, whole_rows=0, weight="")) for m, query in queries)
+        of_rows = (
+            *(replace(m, query=replace(query, norm=None, weight="")) for m, query in counts),
+            *(replace(m, query=replace(query, together=False, weight="")) for m, query in moments),
+        )
         super().__init__(replace(part, measurements=of_rows), rows, numbers)
-        self.sums, self.most, self._sharing, self._beside = sums, most, Sharing(self.whole), beside
-        self._sizes = np.bincount(sums.owners, minlength=sums.units)
+        self.sums, self.most, self._beside = sums, most, beside
+        self._counting = [query for _, query in counts]
+        self.room = norms[0].square / max(sum(sum(norm.tables) for norm in norms) + norms[0].beside, 1)
 
     @property
     def parts(self) -> tuple[UnitPart, ...]:
@@ -135,8 +140,12 @@ class SharedPart(UnitPart):
 
     @cached_property
     def row_counts(self) -> np.ndarray:
-        """w(k), shape (n,)."""
-        return self.sums.spread(self._sharing.weights(self._sizes) * 2.0**-WEIGHT_BITS)
+        """What each row counts, that of its unit, shape (n,)."""
+        return self.sums.spread(self._weights * 2.0**-UNIT_BITS)
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        return unit_weights(self._counting, self.base, self.sums.owners, self.sums.units)
 
     @cached_property
     def clipping(self) -> np.ndarray:
@@ -145,9 +154,8 @@ class SharedPart(UnitPart):
         query: MomentQuery = self.products.query
         vectors = [entries.whole[self.base.of(entries.cells)] for entries in query.features]
         most = 2.0 ** (2 * query.bits.entries + query.bits.weights)
-        clipping = self._sharing.clipped(
-            np.concatenate(vectors, axis=1).astype(np.float64), self.sums.owners, self._sizes, most
-        )
+        together = np.concatenate(vectors, axis=1).astype(np.float64)
+        clipping = clipped(together, self.sums.owners, self._weights, most)
         return self.sums.spread(clipping * 2.0**-query.bits.weights)
 
     def totals(self, columns: Sequence[str]) -> Totals:

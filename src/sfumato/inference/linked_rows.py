@@ -266,13 +266,13 @@ class LinkedQuestions(Questions):
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse a question about several columns of all rows, where these were not measured together of long units."""
-        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.whole < part.most]
+        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.room < part.most]
         if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))
         raise EstimateError(
             f"Expected a question about one column of all rows, got {names} together: how these go together was "
-            f"measured of rows that share the bound of {shared[-1].whole} of up to {shared[-1].most} of a unit, and "
+            f"measured of rows that share the bound of {shared[-1].room:.3g} of up to {shared[-1].most} of a unit, and "
             f"not how that differs between units of few and of many rows. {self._cure('a smaller max_rows')}"
         )
 

@@ -139,7 +139,7 @@ class Products:
             weight: the column by which the table's rows count: other sums are left out; "" where each counts once.
         """
         moments = ((m, m.query) for m in measurements if isinstance(m.query, MomentQuery))
-        queries = [(m, query) for m, query in moments if not query.whole_rows and query.weight == weight]
+        queries = [(m, query) for m, query in moments if not query.together and query.weight == weight]
         first = next(((m, query) for m, query in queries if not query.by), None)
         if first is None:
             return None
@@ -247,7 +247,7 @@ class CountTable:
             weight: the column by which the table's rows count; "" where each counts once.
         """
         query = measurement.query
-        if not isinstance(query, MarginalQuery) or query.whole_rows or query.weight != weight:
+        if not isinstance(query, MarginalQuery) or query.norm is not None or query.weight != weight:
             return []
         tables = zip(query.tables, query.split(measurement.value), strict=True)
         whole = [cls((*query.by, *axes), value, measurement.noise_std**2) for axes, value in tables]

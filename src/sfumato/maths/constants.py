@@ -256,8 +256,10 @@ class ChainConstants:
 
 @dataclass(frozen=True)
 class LinkConstants:
-    """How units of a database are fitted to the context that they are drawn given."""
+    """How rows of units are counted, and how the context that they are drawn given is drawn."""
 
+    rooms: int = 40  # numbers of rows that may count whole, of which the best is taken | not tuned
+    most_pairs: int = 1_024  # cells of a label and the one before that are counted together | not tuned
     rows: int = 40_000  # that units are drawn for | not tuned; decision 90
     fewest_units: int = 2_048  # that are drawn | not tuned
     most_units: int = 20_000  # that are drawn | not tuned

@@ -3,7 +3,7 @@
 A query says which columns it reads, into which cells these are cut, and what a record adds to the sum. A release keeps
 it beside the noisy value; the code that evaluated it on the records evaluates it on a model's rows.
 
-Each record adds once, or by its weight, or, where a record is a unit with k rows of which K count whole, K/k for each.
+Each record adds once, or by its weight; of a record that is a unit with rows, these share one bound.
 """
 
 from __future__ import annotations
@@ -20,12 +20,32 @@ from sfumato.measurements.cells import ALL_ROWS, BaseCells, Cells, joint_cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery
 from sfumato.measurements.score_query import ScoreQuery
 from sfumato.privacy.origin import Origin
+from sfumato.records.sequences import UNIT_BITS
 
 MOST_AXES = 8
 """Of one table, those of `by` with its own."""
 _MOST_BITS, _ALL_BITS = 36, 60  # of u·yyᵀ: its sums over 2^16 records stay below 2^53, those over all below 2^63
+_MOST_SQUARE = 1 << 42  # with 20 bits more, of int64
 LARGEST = 1e100
 """Of noise and values: their squares, and sums of these, are numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitNorm:
+    """How the rows of a unit share one bound in tables of counts.
+
+    Of a unit with k rows, c of them in a cell of a table, N² = Σ s c² + r k² over tables and cells, and each row counts
+    w = min(1, C ÷ N), in whole numbers of 2^-10, rounded down.
+
+    Attributes:
+        square: C², in 2^-10.
+        tables: s of each of a query's tables, in 2^-10.
+        beside: r, in 2^-10.
+    """
+
+    square: int
+    tables: tuple[int, ...]
+    beside: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +59,7 @@ class MarginalQuery:
         tables: the axes of each table, beside those of `by`.
         by: axes that all tables share, which come first.
         weight: the column by which records count; "" where each counts once.
-        whole_rows: K of units whose rows share one bound; 0 of others.
+        norm: of units whose rows share one bound; None of others.
     """
 
     kind: ClassVar[str] = "marginals"
@@ -47,7 +67,7 @@ class MarginalQuery:
     tables: tuple[tuple[Cells, ...], ...]
     by: tuple[Cells, ...] = ()
     weight: str = ""
-    whole_rows: int = 0
+    norm: UnitNorm | None = None
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -86,6 +106,23 @@ class MarginalQuery:
 
 def _product(axes: Sequence[Cells]) -> int:
     return math.prod(axis.size for axis in axes)
+
+
+def unit_weights(queries: Sequence[MarginalQuery], base: BaseCells, owners: np.ndarray, n: int) -> np.ndarray:
+    """Return w of n units, in 2^-10, int64, w²·N² ≤ C² exactly, by all tables of a bound and the unit of each row."""
+    norms = [query.norm for query in queries if query.norm is not None]
+    total = norms[0].beside * np.bincount(owners, minlength=n) ** 2
+    for query, norm in zip(queries, norms, strict=True):
+        for axes, square, size in zip(query.tables, norm.tables, query.widths, strict=True):
+            if square:
+                places = np.sort(owners * size + joint_cells(axes, [base.of(axis) for axis in axes]))
+                starts = np.flatnonzero(np.diff(places, prepend=-1))
+                times = np.diff(starts, append=places.size)
+                np.add.at(total, places[starts] // size, square * times**2)
+    square, whole = norms[0].square, 1 << 2 * UNIT_BITS
+    shares = np.minimum(min(square, _MOST_SQUARE) * whole // np.maximum(total, 1), whole)
+    # a number below 2^52: its root, rounded down, is that of whole numbers
+    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +181,8 @@ class MomentQuery:
         bits: b and m.
         by: the cells of one column, each of which has a matrix of its own; or none.
         weight: as in `MarginalQuery`.
-        whole_rows: likewise; the rows of a unit are clipped together.
+        together: whether rows are those of units, each as it counts in counts of the same rows at most, and clipped
+            together.
     """
 
     kind: ClassVar[str] = "moments"
@@ -154,7 +192,7 @@ class MomentQuery:
     bits: MomentBits = MomentBits()
     by: tuple[Cells, ...] = ()
     weight: str = ""
-    whole_rows: int = 0
+    together: bool = False
 
     @property
     def dimension(self) -> int:

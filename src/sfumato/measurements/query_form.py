@@ -15,14 +15,14 @@ from sfumato.columns.numbers import MOST_LISTED
 from sfumato.columns.sets import ItemSet
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.item_queries import ItemPairQuery, ItemQuery, SetsOf
-from sfumato.measurements.queries import LARGEST, CellEntries, MarginalQuery, MomentBits, MomentQuery, Query
+from sfumato.measurements.queries import LARGEST, CellEntries, MarginalQuery, MomentBits, MomentQuery, Query, UnitNorm
 from sfumato.measurements.score_query import LARGEST_NUMBER, LINKS, EstimatingEquation, ScoreQuery
 from sfumato.privacy.reading import Place, document, entry, many, number, one_of, plain, reader, whole
 
 ARRAYS = "queries."
 _LARGEST = 1 << 20  # of an entry: the squared length of a record stays below 2^53
 _MOST_BITS = 60
-_MOST_FEW = 1 << 40
+_MOST_FEW, _MOST_SQUARE = 1 << 40, 1 << 62
 
 
 @document
@@ -78,7 +78,8 @@ class _Query:
     entry_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight_bits: int = entry(whole(1, _MOST_BITS), default=1)
     weight: str = entry(str, default="")
-    whole_rows: int = entry(whole(0), default=0)
+    together: bool = entry(bool, default=False)
+    norm: tuple[int, ...] = entry(many(whole(0, _MOST_SQUARE)), default=())
     sets: _SetsOf | None = entry(_SetsOf, default=None)
     watched: str | None = entry(str, default=None)
     bins: str | None = entry(str, default=None)
@@ -134,9 +135,11 @@ def write_query(query: Query, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         )
         scores = _Scores(equations=equations, turn=keep(query.turn) or "")
         return plain(_Query(kind=query.kind, weight=query.weight, tables=axes, scores=scores))
-    rows = {"weight": query.weight, "whole_rows": query.whole_rows, "by": tuple(map(cells, query.by))}
+    rows: dict[str, Any] = {"weight": query.weight, "by": tuple(map(cells, query.by))}
     if isinstance(query, MarginalQuery):
+        rows["norm"] = () if query.norm is None else (query.norm.square, query.norm.beside, *query.norm.tables)
         return plain(_Query(kind=query.kind, tables=tuple(tuple(map(cells, axes)) for axes in query.tables), **rows))
+    rows["together"] = query.together
     features = tuple(_CellEntries(cells=cells(e.cells), whole=keep(e.whole) or "") for e in query.features)
     bits = {"entry_bits": query.bits.entries, "weight_bits": query.bits.weights}
     return plain(_Query(kind=query.kind, features=features, clip_norm=query.clip_norm, **bits, **rows))
@@ -178,12 +181,15 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
         tables = tuple(tuple(map(cells, axes)) for axes in form.tables)
         if not (tables and all(tables)):
             place.refuse("has no table, or one without an axis")
-        return MarginalQuery(tables, by, form.weight, form.whole_rows)
+        if form.norm and len(form.norm) != 2 + len(tables):
+            place.refuse("does not say what each table counts for units")
+        norm = UnitNorm(form.norm[0], form.norm[2:], form.norm[1]) if form.norm else None
+        return MarginalQuery(tables, by, form.weight, norm)
     bits = MomentBits(form.entry_bits, form.weight_bits)
     if form.clip_norm is None or not form.features or len(by) > 1 or 2 * bits.entries + bits.weights > _MOST_BITS:
         place.refuse("has no clip norm or no features, or too many bits or axes")
     features = tuple(arrays.entries(entries, place) for entries in form.features)
-    return MomentQuery(features, float(form.clip_norm), bits, by, form.weight, form.whole_rows)
+    return MomentQuery(features, float(form.clip_norm), bits, by, form.weight, form.together)
 
 
 def _refuse_array(place: Place) -> NoReturn:

@@ -78,10 +78,10 @@ class QueryCounts(Counts):
 
     def __post_init__(self) -> None:
         require_instance(MarginalQuery, "a MarginalQuery", query=self.query)
-        if self.query.weight or self.query.whole_rows:
+        if self.query.weight or self.query.norm is not None:
             raise ConfigError(
                 "Expected a query in which every record counts once, got one with "
-                f"{f'weight={self.query.weight!r}' if self.query.weight else f'whole_rows={self.query.whole_rows}'}. "
+                f"{f'weight={self.query.weight!r}' if self.query.weight else f'norm={self.query.norm}'}. "
                 "Leave it out, or write a statistic that counts so."
             )
 

@@ -37,7 +37,6 @@ from sfumato.fitting.synthesizer import Synthesizer
 from sfumato.lenses.chain import plain_schema
 from sfumato.maths.constants import LINKS, SIZES
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.consistency import Simulation, of_parts, simulated_units
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
@@ -45,7 +44,9 @@ from sfumato.methods.linked.recipe import (
     linked_forecast,
     linked_stages,
     number_of_rows,
+    of_parts,
     run_linked,
+    simulated_units,
     sum_law,
 )
 from sfumato.methods.linked.statistics import with_units_measured
@@ -60,9 +61,8 @@ from sfumato.methods.tables.recipe import measure_table, one_way_error, table_fo
 from sfumato.methods.tables.settings import Names, TableFacts, forecast_rows, margins_share
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage, one_shot
-from sfumato.records.context import sequences_of
 from sfumato.records.database_records import DatabaseData
-from sfumato.records.sequences import Sequences
+from sfumato.records.engine import Rows
 from sfumato.release.database_sampler import DatabaseTables
 from sfumato.schema.branch_schemas import BranchView, branch_views
 from sfumato.schema.linked import linked_tables
@@ -194,7 +194,7 @@ class MaxEntropy(Synthesizer):
             linked = run_linked(fit, **settings)
             return with_units_measured(fit, linked) if fit.facts.described.questions else linked
         measuring = MeasuringWeights.of(fit.facts)
-        fitted = measure_table(fit, **settings, measuring=measuring).model()
+        fitted = measure_table(fit, **settings, measuring=measuring)
         return with_questions_measured(fit, fitted) if fit.facts.described.questions else fitted
 
 
@@ -226,10 +226,11 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     fitted: dict[str, FittedModel] = {}
     laws: dict[str, np.ndarray] = {}  # of each branch, P(k) of a unit's number of rows
     for name, view in branch_views(fit.facts.described).items():
-        owners = Owners(laws[view.branch.of], fit.n_public) if view.branch.of in laws else None
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
-        simulate = _simulation(fit.facts.described, name, fitted, laws.get(view.branch.of)) if fitted else None
-        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, simulate=simulate)
+        law_above = laws.get(view.branch.of)
+        context, sizes = _context(fit.facts.described, name, fitted, law_above) if fitted else (None, np.zeros(0))
+        owners = None if law_above is None else Owners(law_above, fit.n_public, sizes)
+        linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, context=context)
         fitted[name] = with_units_measured(own, linked, _questions(name)) if view.schema.questions else linked
         own_units = {k.removeprefix("units."): a for k, a in fitted[name].parameters.items() if k.startswith("units.")}
         chain = FittedModel(fitted[name].sampler["units"], own_units, ())
@@ -238,17 +239,19 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     return _joined(fitted)
 
 
-def _simulation(schema: Schema, name: str, before: Mapping[str, FittedModel], law: np.ndarray | None) -> Simulation:
-    """Return what draws units of a branch with the models of those before; `law` is P(k) of a unit's rows above."""
-    view, fitted = branch_views(schema)[name], dict(before)
-    n = simulated_units(1.0 if law is None else float(law @ np.arange(law.size)))
-
-    def simulate(model: FittedModel) -> Sequences:
-        together = _joined({**fitted, name: model})
-        sampler = DatabaseTables(schema, together.sampler, together.parameters, tables=[*fitted, name])
-        return sequences_of(schema, view, sampler.levels(n, public_stream(LINKS.seed)))
-
-    return simulate
+def _context(
+    schema: Schema, name: str, before: Mapping[str, FittedModel], law: np.ndarray | None
+) -> tuple[Rows, np.ndarray]:
+    """Return what is known of rows above a branch, as models before draw them, and how many their owners have."""
+    n, together = simulated_units(1.0 if law is None else float(law @ np.arange(law.size))), _joined(before)
+    sampler = DatabaseTables(schema, together.sampler, together.parameters, tables=before)
+    view = branch_views(schema)[name]
+    try:
+        levels = sampler.levels(n, public_stream(LINKS.seed))
+    except ConfigError:  # no unit of these keeps the rules: whoever samples them is told
+        return {}, np.zeros(0)
+    owners = levels[view.branch.of].owners
+    return levels.context(view), np.bincount(owners)[owners]
 
 
 def _facts(view: BranchView, facts: Facts) -> Facts:

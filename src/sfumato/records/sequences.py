@@ -12,7 +12,6 @@ of them. An owner that is added or removed changes one record of units, and one 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
@@ -39,8 +38,9 @@ STEPS = ""
 _LAST = 2.0  # of a row without an order: behind all codes, which are at most 1
 _UNITS_AT_ONCE, _STEPS_AT_ONCE = 1 << 15, 1 << 17
 _GROWN = 2  # times that the rows which count may have grown before the others are dropped
-WEIGHT_BITS = 10
 _MARGIN = 2.0**-30  # more than the rounding of a Frobenius norm of up to a million products
+UNIT_BITS = 10
+"""Of what each row of a unit counts, where rows share one bound."""
 FINER_BITS = 6
 """Of a weighted step, beyond those."""
 
@@ -156,11 +156,8 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
 
 def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numbers: np.ndarray) -> Rows:
     """Return the steps of units to the rows of these numbers, 2 for the second."""
-    rows = {name: codes[units] for name, codes in sequences.constants.items()}
-    rows[tables.count] = _codes(sequences.sizes[units], 2, tables.max_rows)
-    rows[tables.place] = _codes(numbers, 2, tables.max_rows)
-    if tables.last:
-        rows[tables.last] = (numbers == sequences.sizes[units]).astype(np.int64)
+    constants = {name: codes[units] for name, codes in sequences.constants.items()}
+    rows = known_at(constants, tables, sequences.sizes[units], numbers)
     at, left = sequences.starts[units] + numbers - 1, sequences.sizes[units] - numbers + 1
     for name, own in tables.histories.items():
         lines = sequences.history(name)[2][at]
@@ -178,6 +175,14 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
         # a distance from nowhere is none; such rows are last, and so is what follows them
         gaps = np.where(np.isnan(rows[pair[0]]), np.nan, gaps)
     return {**rows, tables.order: gaps}
+
+
+def known_at(constants: Rows, tables: LinkedTables, sizes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what is known of steps to rows of these numbers, with their units' constants and numbers of rows."""
+    rows = {**constants, tables.count: _codes(sizes, 2, tables.max_rows)}
+    rows[tables.place] = _codes(numbers, 2, tables.max_rows)
+    last = {tables.last: (numbers == sizes).astype(np.int64)} if tables.last else {}
+    return {**rows, **last}
 
 
 def _codes(numbers: np.ndarray, lower: int, upper: int) -> np.ndarray:
@@ -298,41 +303,28 @@ class RowOrder:
         return [*ties, np.where(np.isnan(order), _LAST, order)]
 
 
-@dataclass(frozen=True, slots=True)
-class Sharing:
-    """How much each step of a unit counts.
+def clipped(vectors: np.ndarray, owners: np.ndarray, weights: np.ndarray, most: float) -> np.ndarray:
+    """Return u of units in 2^-10, whole numbers in float64, shape (units,): ‖Σ u·yyᵀ‖ ≤ `most`.
 
-    Attributes:
-        full: K, the number of steps of a unit that count whole, at least 1.
+    Args:
+        vectors: of their steps, whole numbers y, shape (n, d), one unit's after the other's.
+        owners: unit of each step, from 0, shape (n,).
+        weights: what steps of each unit count at most, shape (units,).
+        most: 2^10 times the largest norm of Σ yyᵀ that counts whole.
     """
-
-    full: int
-
-    def weights(self, steps: np.ndarray) -> np.ndarray:
-        """Return the weight of each step of units with so many steps, in 2^-10, int64: at most K·2^10 together."""
-        return np.minimum(1 << WEIGHT_BITS, (self.full << WEIGHT_BITS) // np.maximum(steps, 1))
-
-    def clipped(self, vectors: np.ndarray, owners: np.ndarray, steps: np.ndarray, most: float) -> np.ndarray:
-        """Return u of units in 2^-10, whole numbers in float64, shape (units,): ‖Σ u·yyᵀ‖ ≤ `most`.
-
-        Args:
-            vectors: of their steps, whole numbers y, shape (n, d), one unit's after the other's.
-            owners: unit of each step, from 0, shape (n,).
-            steps: number of each unit's steps, shape (units,).
-            most: 2^10 times the largest norm of Σ yyᵀ that counts whole.
-        """
-        squares = np.zeros(steps.size)
-        for lag in range(int(steps.max(initial=0))):
-            pairs = np.flatnonzero(owners[lag:] == owners[: owners.size - lag])
-            # whole numbers below 2^53: exact in any order; sums of their squares are taken in that of the steps
-            products = np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + lag])
-            np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)
-        norm = np.sqrt(squares) * (1 + _MARGIN)
-        return np.minimum(self.weights(steps), np.floor(most / np.maximum(norm, 1.0)))
+    squares = np.zeros(weights.size)
+    for lag in range(int(np.bincount(owners).max(initial=0))):
+        pairs = np.flatnonzero(owners[lag:] == owners[: owners.size - lag])
+        # whole numbers below 2^53: exact in any order; sums of their squares are taken in that of the steps
+        products = np.einsum("ij,ij->i", vectors[pairs], vectors[pairs + lag])
+        np.add.at(squares, owners[pairs], (1.0 if lag == 0 else 2.0) * products**2)
+    norm = np.sqrt(squares) * (1 + _MARGIN)
+    return np.minimum(weights, np.floor(most / np.maximum(norm, 1.0)))
 
 
-AS_ONE = Sharing(1)
-"""All steps of a unit count as one step together."""
+def as_one(steps: np.ndarray) -> np.ndarray:
+    """Return what each step of units with so many steps counts, in 2^-10, int64: all of a unit as one together."""
+    return (1 << UNIT_BITS) // np.maximum(steps, 1)
 
 
 def flattened(rows: Rows) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
@@ -345,10 +337,12 @@ def flattened(rows: Rows) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray
 
 
 def weighted_steps(shared: np.ndarray, flat: Rows, column: str) -> np.ndarray:
-    """Return the weights of steps times their unit's weight ÷ the bound, in 2^-16, int64, shape (n,).
+    """Return the weights of steps times their unit's weight ÷ the bound, if it has one, in 2^-16, int64, shape (n,).
 
     v = ⌊(s·ω + 2^13)/2^14⌋ of s in 2^-10 and ω ≤ 2^20 in 2^-20, so v ≤ 2^6·s: no more than without weights.
     """
+    if not column:
+        return shared << FINER_BITS
     product = shared * whole_weights(flat, column)
     coarser = UNIT_WEIGHT_BITS - FINER_BITS
     return (product + (1 << (coarser - 1))) >> coarser

@@ -37,15 +37,15 @@ from sfumato.privacy.plan import Stage, multiplier_for_share
 from sfumato.records.engine import Records, Rows
 from sfumato.records.linked import LinkedData
 from sfumato.records.sequences import (
-    AS_ONE,
     FINER_BITS,
+    UNIT_BITS,
     Sequences,
+    as_one,
     flattened,
     step_records,
     unit_records,
     weighted_steps,
 )
-from sfumato.records.sequences import WEIGHT_BITS as SHARE_BITS
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -211,13 +211,13 @@ class StepPairCounts(CoarsePairCounts):
     @property
     def step(self) -> float:
         """A unit of a share."""
-        return 2.0 ** -(SHARE_BITS + FINER_BITS)
+        return 2.0 ** -(UNIT_BITS + FINER_BITS)
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units."""
         flat, owners, steps = flattened(rows)
-        shared = AS_ONE.weights(steps)[owners]
-        counted = weighted_steps(shared, flat, self.column) if self.column else shared << FINER_BITS
+        shared = as_one(steps)[owners]
+        counted = weighted_steps(shared, flat, self.column)
         self.layout.count(total, flat, counted.astype(np.float64))
 
 

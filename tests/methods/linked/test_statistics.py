@@ -1,5 +1,6 @@
 """Sums over steps: what each counts, that a unit's steps share one bound, and that whole numbers stay whole."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -7,24 +8,66 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases import STEPS_AT_MOST, step_moments, step_rows, table_grid
+from harness.cases import STEPS_AT_MOST, step_moments, step_pairs, step_rows, table_grid
 from harness.privacy import FakeRecords, contribution, join
-from sfumato.methods.linked.statistics import WEIGHT_BITS, Sharing, StepCounts, flattened, step_bits
+from sfumato import Schema
+from sfumato.measurements.cells import BaseCells, Cells
+from sfumato.measurements.queries import MarginalQuery, UnitNorm, unit_weights
+from sfumato.methods.linked.statistics import StepCounts, step_bits
 from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
-from sfumato.records.sequences import STEPS
+from sfumato.records.sequences import FINER_BITS, STEPS, UNIT_BITS, flattened
+from sfumato.schema.grid import Grid
 
 
-@given(full=st.integers(1, 1000), steps=st.integers(0, 1000))
-def test_the_steps_of_a_unit_count_as_k_at_most(full, steps):
-    weight = int(Sharing(full).weights(np.array([steps]))[0])
-    assert steps * weight <= full << WEIGHT_BITS
-    assert weight == 1 << WEIGHT_BITS or steps > full
+def norm_of(counted: StepCounts, unit) -> float:
+    """N of a unit, from the counts of its cells."""
+    flat, _, steps = flattened(unit)
+    whole = counted.with_room(10.0**6)
+    queries = [query for query in whole._queries if query.tables]
+    tables = [table for query in queries for table in query.split(contribution_in(query, flat))]
+    squares = [square for query in queries for square in query.norm.tables]
+    beside = queries[0].norm.beside
+    return math.sqrt(
+        (sum(s * (t**2).sum() for s, t in zip(squares, tables, strict=True)) + beside * steps[0] ** 2) / 1024
+    )
+
+
+def contribution_in(query, flat):
+    total = np.zeros(query.shape)
+    query.add(total, BaseCells(flat))
+    return total
+
+
+@pytest.mark.parametrize("room", [1.0, 2.5, 9.0, 25.0])
+@pytest.mark.parametrize("make", [StepCounts, step_pairs])
+def test_a_unit_counts_as_its_norm_allows(make, room):
+    counted = make(table_grid()).with_room(room)
+    shared = 0
+    for unit in step_rows(12):
+        if unit[STEPS][0]:
+            flat, owners, _ = flattened(unit)
+            (weight,) = counted.weights(flat, owners, 1).tolist()
+            bound, norm = math.sqrt(counted.squares), norm_of(counted, unit)
+            assert weight * norm <= bound * 1024 * (1 + 1e-12)
+            assert weight == 1024 or (weight + 1) * norm > bound * 1024 * (1 - 1e-12)
+            assert np.linalg.norm(contribution(counted, unit)) <= norm * weight / 1024 * (1 + 1e-12)
+            shared += weight < 1024
+    assert shared == 0 if room == STEPS_AT_MOST**2 else shared > 10
+
+
+@given(total=st.integers(0, 10**9), square=st.integers(1, 10**13))
+def test_roots_of_whole_numbers_are_whole(total, square):
+    """w²·N² ≤ C² and (w + 1)²·N² > C², exactly, of one row in one cell."""
+    query = MarginalQuery(((Cells("a", 1),),), norm=UnitNorm(square, (total,), 0))
+    (weight,) = unit_weights([query], BaseCells({"a": np.zeros(1)}), np.zeros(1, dtype=np.int64), 1).tolist()
+    assert weight**2 * total <= square << 20
+    assert weight == 1024 or (weight + 1) ** 2 * total > square << 20
 
 
 def test_a_step_counts_whole_where_a_unit_has_few():
     grid, units = table_grid(), [unit for unit in step_rows(12) if unit[STEPS][0] <= 3]
-    counted = StepCounts(grid, sharing=Sharing(3))
+    counted = StepCounts(grid).with_room(9)
     rows, _, _ = flattened(join(units))
     plain = CellCounts(grid)
     whole = plain.zero()
@@ -35,16 +78,35 @@ def test_a_step_counts_whole_where_a_unit_has_few():
             np.testing.assert_allclose(one, other)
 
 
-def test_more_steps_than_count_whole_share_their_weight():
-    counted = StepCounts(table_grid(), sharing=Sharing(2))
-    [unit] = [unit for unit in step_rows(12) if unit[STEPS][0] == 5][:1]
-    cells = counted.split(contribution(counted, unit))[1]
-    for column in cells:
-        assert 2 * (1 - 2.0 ** (2 - WEIGHT_BITS)) <= column.sum() * 1.0 <= 2
+def test_pairs_say_the_first_column_and_what_is_known_is_not_counted():
+    grid, counted = table_grid(), step_pairs(table_grid()).with_room(25)
+    ((first, second),), (known,) = counted.pairs, counted.known
+    units = join(step_rows(12))
+    value = reduce(counted, FakeRecords([units])).open_in_mechanism()
+    rows, _, _ = flattened(units)
+    codes = [grid.columns[j].cells(rows[grid.columns[j].name]) for j in range(len(grid.columns))]
+    table = counted.tables_of_pairs(value)[first, second]
+    expected = np.zeros(table.shape)
+    np.add.at(expected, (codes[first], codes[second]), 1)
+    np.testing.assert_allclose(table, expected)
+    runs, cells = counted.split(value)
+    np.testing.assert_allclose(cells[first], np.bincount(codes[first], minlength=grid.columns[first].n_cells))
+    np.testing.assert_allclose(runs[first], cells[first])
+    np.testing.assert_allclose(cells[known], counted.known[known] * codes[0].size)
+    assert all(axes[0].column != grid.columns[known].name for axes in counted.cell_query.tables)
+
+
+def test_a_column_may_be_taken_for_another_one():
+    number = {"kind": "integer", "lower": 0, "upper": 3}
+    grid = Grid.of(Schema.from_dict({"columns": {"a": number, "b": number}}), numeric_cells=4)
+    counted = StepCounts(grid, alike={0: 1}).with_room(1)
+    rows = {"a": np.zeros((4, 1)), "b": np.linspace(0, 1, 4)[:, None], STEPS: np.ones(4, dtype=np.int64)}
+    cells = counted.split(reduce(counted, FakeRecords([rows])).open_in_mechanism())[1]
+    assert cells[0].tolist() == cells[1].tolist() == [1, 1, 1, 1]
 
 
 def test_what_lies_beyond_the_last_step_is_not_read():
-    for statistic in (StepCounts(table_grid(), sharing=Sharing(2)), step_moments(1.0, 2)):
+    for statistic in (StepCounts(table_grid()).with_room(2), step_moments(1.0, 2)):
         [unit] = [unit for unit in step_rows(12) if unit[STEPS][0] == 2][:1]
         other = {name: column.copy() for name, column in unit.items()}
         for name in other.keys() - {STEPS}:
@@ -53,7 +115,7 @@ def test_what_lies_beyond_the_last_step_is_not_read():
 
 
 def test_the_order_of_steps_and_of_units_changes_nothing():
-    statistic, rng = step_moments(1.0, 3), np.random.default_rng(0)
+    statistic, rng = step_moments(1.0, 9), np.random.default_rng(0)
     units = join(step_rows(12))
     order = rng.permutation(units[STEPS].size)
     turned = {name: column[order] for name, column in units.items()}
@@ -64,14 +126,14 @@ def test_the_order_of_steps_and_of_units_changes_nothing():
 @pytest.mark.parametrize("clip_norm", [0.3, 1.0, 2.0])
 def test_a_unit_is_clipped_by_the_norm_of_its_sum_and_no_more(clip_norm):
     """Of clipped units the norm is C² but for the rounding of the weight, at most 1/u."""
-    statistic = step_moments(clip_norm, 5)
-    loose = step_moments(60.0, 5)
+    statistic = step_moments(clip_norm, 25)
+    loose = step_moments(60.0, 25)
     clipped = 0
     for unit in step_rows(12):
         norm = np.linalg.norm(contribution(statistic, unit))
         free = np.linalg.norm(contribution(loose, unit))
         if free > 1.05 * clip_norm**2:
-            weight = clip_norm**2 / free * 2**WEIGHT_BITS
+            weight = clip_norm**2 / free * 2**UNIT_BITS
             assert norm >= clip_norm**2 * (1 - 1.1 / weight)
             clipped += 1
         else:
@@ -81,7 +143,7 @@ def test_a_unit_is_clipped_by_the_norm_of_its_sum_and_no_more(clip_norm):
 
 def test_norms_are_those_of_fractions():
     """u·F ≤ 2^m·4^b in whole numbers, F of any unit as a fraction."""
-    statistic = step_moments(1.0, 3)
+    statistic = step_moments(1.0, 9)
     bound = Fraction(2) ** (2 * statistic.bits.entries + statistic.bits.weights)
     for unit in step_rows(12):
         total = statistic.zero()
@@ -95,13 +157,13 @@ def test_sums_of_whole_numbers_are_exact_in_floats():
         together = 2 * bits.entries + bits.weights
         assert ROWS_AT_ONCE * 2**together <= 2**53
         assert 8 * n * 2**together <= 2**63
-    assert ROWS_AT_ONCE * STEPS_AT_MOST * 2**WEIGHT_BITS < 2**53
+    assert ROWS_AT_ONCE * STEPS_AT_MOST * 2 ** (UNIT_BITS + FINER_BITS) < 2**53
 
 
 def test_units_are_taken_whole_however_few_are_taken_at_once(monkeypatch):
     from sfumato.methods.linked import statistics
 
-    statistic, units = step_moments(1.0, 3), join(step_rows(400))
+    statistic, units = step_moments(1.0, 9), join(step_rows(400))
     whole = statistic.zero()
     statistic.add(whole, units)
     monkeypatch.setattr(statistics, "_WORK_BYTES", 1)
@@ -111,6 +173,6 @@ def test_units_are_taken_whole_however_few_are_taken_at_once(monkeypatch):
 
 
 def test_counts_are_worth_what_the_schema_of_steps_says():
-    statistic = StepCounts(table_grid(), sharing=Sharing(2))
-    steps = [part[0] for part in np.split(statistic.step, statistic.ends)]
-    assert steps == [step / 2**WEIGHT_BITS for step in (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)]
+    statistic = StepCounts(table_grid()).with_room(2)
+    steps = [part[0] for part in np.split(statistic.step, statistic.ends) if part.size]
+    assert steps == [step / 2 ** (UNIT_BITS + FINER_BITS) for step in (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)]

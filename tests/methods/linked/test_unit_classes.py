@@ -154,10 +154,10 @@ def test_a_number_as_target_has_no_classes(frame):
 
 
 def test_what_follows_from_the_numbers_of_rows_is_read_off_beside_a_class(monkeypatch):
-    laws, original = [], recipe.shared
+    laws, original = [], recipe.room_of
     monkeypatch.setattr(
         recipe,
-        "shared",
+        "room_of",
         lambda fit, names, sizes, law, n: laws.append((law, n)) or original(fit, names, sizes, law, n),
     )
     frame = linked.visits(FEW)

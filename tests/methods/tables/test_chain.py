@@ -258,6 +258,19 @@ def test_of_many_features_those_that_others_tell_are_not_heard():
     assert np.abs(drawn.T @ drawn / len(drawn) - moments)[0::3, 0::3].max() < 0.05
 
 
+def test_columns_are_fitted_to_rows_that_are_given():
+    """Where what is known has another law than the releases say, the others keep their own."""
+    features, cells = number_features(np.full(24, 1 / 24), False, Waves(1, 0.8)), np.arange(24)
+    columns = [ColumnShares(np.full(24, 1 / 24), cells, cells, features, 0.001, 24) for _ in range(2)]
+    moments = np.array([[1.0, 0.8], [0.8, 1.0]])
+    found, turns = Evidence(moments, np.full((2, 2), 1e-5), columns), Turns(drawn_first=(1,))
+    high = np.repeat(np.arange(12, 24), 500)
+    for given, least, most in (({}, 15.0, 20.0), ({0: high}, 11.2, 11.8)):
+        chain = fit_table_chain(found, moments, Effort.of(0.01, 6_000), rng(1), turns, given)
+        drawn = chain.followed(high[:, None], rng(2))[:, 1]
+        assert least < drawn.mean() < most
+
+
 def test_free_weights_of_a_target_are_few_beside_rows():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((400, 30)) * np.geomspace(1e-3, 3, 30)

@@ -17,18 +17,11 @@ import numpy as np
 from sfumato.errors import ConfigError
 from sfumato.fitting.driver import Fit, FittedModel
 from sfumato.fitting.purposes import Facts
-from sfumato.maths.constants import CHAIN
+from sfumato.maths.constants import CHAIN, LINKS
 from sfumato.maths.streams import public_stream
-from sfumato.methods.linked.consistency import FittedUnits, Simulation, consistent
 from sfumato.methods.linked.intraclass import without_levels, without_offsets
-from sfumato.methods.linked.statistics import (
-    Sharing,
-    StepCounts,
-    StepMoments,
-    WeightedStepCounts,
-    WeightedStepMoments,
-    step_bits,
-)
+from sfumato.methods.linked.statistics import StepCounts, StepMoments, step_bits
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.features import clip_norm_of
 from sfumato.methods.tables.leading import Leading
 from sfumato.methods.tables.recipe import (
@@ -43,7 +36,11 @@ from sfumato.methods.tables.recipe import (
 from sfumato.methods.tables.settings import Names, TableFacts, counted_rows, entry_noise
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
+from sfumato.records.engine import Rows
 from sfumato.records.linked import LinkedRecords
+from sfumato.records.sequences import known_at
+from sfumato.release.linked import LinkedTable
+from sfumato.release.samplers import TableSoftmax
 from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
@@ -116,49 +113,62 @@ class MeasuringSteps(Measuring):
     """How steps are measured: those of a unit share one bound.
 
     Attributes:
-        sharing: how much each counts.
         n_units: the public number of units.
         steps: P(k) of the units' numbers of steps, 0 first, as released.
         weight: the column of the units' weights; empty where each counts once.
+        room: how many steps of a unit count whole in counts where they lie apart.
+        order: the column of rows that says how far they lie behind the one before; None without.
     """
 
-    sharing: Sharing = field(default_factory=lambda: Sharing(1))
     n_units: int = 1
-    steps: np.ndarray | None = None
+    steps: np.ndarray = field(default_factory=lambda: np.array([0.0, 1.0]))
     weight: str = ""
+    room: float = 1.0
+    order: str | None = None
 
     def sized(self, facts: TableFacts) -> TableFacts:
-        """Return the sizes with K, which the noise of counts grows with."""
-        return replace(facts, unit_rows=self.sharing.full)
+        """Return the sizes with the norms of what a unit adds to both releases, which their noise grows with."""
+        return replace(facts, unit_rows=self._together, unit_norm=float(np.sqrt(self.room)))
 
     def counts(self, grid: Grid, by: int | None) -> StepCounts:
-        """Return the counts of steps, of which none is to be predicted."""
+        """Return the counts of steps, of which none is to be predicted, and of their labels with those before."""
         del by
-        if self.weight:
-            return WeightedStepCounts(grid, sharing=self.sharing, column=self.weight)
-        return StepCounts(grid, sharing=self.sharing)
+        places = {column.name: j for j, column in enumerate(grid.columns)}
+        twins = [(i, j) for j, i in self.copied.items() if j != self.order]
+        cells = {i: grid.columns[places[i]].n_cells * grid.columns[places[j]].n_cells for i, j in twins}
+        labels = {i for i, j in twins if not grid.columns[places[j]].numeric and cells[i] <= LINKS.most_pairs}
+        pairs = tuple((places[i], places[j]) for i, j in twins if i in labels)
+        alike = {places[i]: places[j] for i, j in twins if i not in labels}
+        how = {"pairs": pairs, "known": self.known_shares(grid), "alike": alike, "column": self.weight}
+        return StepCounts(grid, **how).with_room(self.room)
+
+    def given(self, grid: Grid, n: int) -> dict[int, np.ndarray]:
+        """Return cells of what is known of units; of steps none, as the row before is drawn with it."""
+        return {} if self.copied else Measuring.given(self, grid, n)
 
     def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
         """Return the norm of a unit's steps together: of mean length, by released numbers of steps, or the longest."""
-        assert self.steps is not None
-        law, full, factor = self.steps[1:], self.sharing.full, 1.0
-        if not noisy:
-            factor = float(full)
-        elif law.sum() > _NO_STEPS:  # else noise hides all units of two rows, or there are none
-            k = np.arange(1, law.size + 1)
-            together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, full / k)
-            factor = float(law @ together / law.sum())
+        factor = self._together if noisy else float(self.steps.size)
         return float(np.sqrt(factor)) * clip_norm_of(vectors, shares, noisy=noisy)
 
+    @property
+    def _together(self) -> float:
+        """The mean norm of the second moments of a unit's steps, each as it counts, in those of a step."""
+        law = self.steps[1:]
+        if law.sum() <= _NO_STEPS:  # noise hides all units of two rows, or there are none
+            return 1.0
+        k = np.arange(1, law.size + 1)
+        together = np.sqrt(k + k * (k - 1) * _ALIKE**2) * np.minimum(1.0, np.sqrt(self.room / k))
+        return float(law @ together / law.sum())
+
     def moments(
-        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
-    ) -> StepMoments:
-        """Return the second moments of steps."""
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int,
+        counting: CellCounts,
+    ) -> StepMoments:  # fmt: skip
+        """Return the second moments of steps, each as it counts in the first release at most."""
         del leading, n_public
-        how = {"bits": step_bits(self.n_units), "sharing": self.sharing}
-        if self.weight:
-            return WeightedStepMoments(grid, vectors, clip_norm, **how, column=self.weight)
-        return StepMoments(grid, vectors, clip_norm, **how)
+        assert isinstance(counting, StepCounts)
+        return StepMoments(grid, vectors, clip_norm, bits=step_bits(self.n_units), counting=counting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +178,12 @@ class Owners:
     Attributes:
         law: P(k) of an owner's number of units, 0 first, as released.
         n: the public number of owners.
+        sizes: the number of units of the owner of each one that is drawn before.
     """
 
     law: np.ndarray
     n: float
+    sizes: np.ndarray
 
 
 def run_linked(
@@ -183,7 +195,7 @@ def run_linked(
     names: LinkedNames = ALONE,
     given: bool = False,
     owners: Owners | None = None,
-    simulate: Simulation | None = None,
+    context: Rows | None = None,
 ) -> FittedModel:
     """Draw the releases of units and of steps, and fit a chain to each.
 
@@ -195,35 +207,36 @@ def run_linked(
         names: of the stages.
         given: whether constants are known before a unit is drawn.
         owners: whose the units are; None where each unit is a record.
-        simulate: draws units with constants that are known before; by default their own chain draws these.
+        context: drawn constants of units, which are not counted again; None of the first table.
     """
     data = fit.data
     if not isinstance(data, LinkedRecords):
         raise ConfigError("Expected records of units for linked rows, got records of rows.")
     tables, facts = data.tables, _facts(fit.facts)[0]
     settings = {"level_groups": level_groups, "clip_slack": clip_slack, "simulated": simulated}
-    units, counted = _units(fit, facts, names, owners, settings, given=given, known=simulate is not None)
     # without noise what is given has its own law in the releases, exactly
-    n, simulate = simulated or CHAIN.simulated, None if fit.noise.silent else simulate
+    context = {} if fit.noise.silent or context is None else context
+    known = {name: context[name] for name in tables.constants if name in context}
+    units, counted = _units(fit, facts, names, owners, settings, known, given=given)
     if tables.steps is None:
-        return consistent(tables, units, None, simulate, n)
-    rows = number_of_rows(tables, units.model)
+        return joined(tables, units, None)
+    rows = number_of_rows(tables, units)
     # P(k) of a unit's number of steps, 0 first: of a unit of one row there is none, as of one without
     law = np.concatenate([[rows[0] + rows[1]], rows[2:]])
     if owners is not None:
         law = sum_law(owners.law, law)
-    sharing, share = shared(fit, names.steps, _sizes(tables.steps, fit), law, counted)
+    room, share = room_of(fit, names.steps, tables.steps, law, counted)
     of_steps = Facts(tables.steps, None, max(1, round(counted * share)))
+    known = {} if fit.noise.silent else known_of_steps(tables, units, room, law)
     worth = 1.0 if owners is not None else (MeasuringWeights.of(facts) or Measuring()).worth
     weight, n_units = facts.described.weight, fit.n_public if owners is None else max(1, round(owners.n))
     offsets = [own.offset for own in tables.histories.values()]
     steps = MeasuringSteps(
         names.steps, tables.drawn_first, {tables.count: _NUMBER_WEIGHT, tables.place: _NUMBER_WEIGHT}, worth,
-        tables.before, offsets, offsets, True, _idle_steps(tables, units.model), sharing=sharing,
-        n_units=n_units, steps=law, weight="" if weight is None else weight.column,
+        tables.before, offsets, offsets, True, _idle_steps(tables, units), n_units=n_units, steps=law,
+        weight="" if weight is None else weight.column, room=room, order=tables.order, known=known,
     )  # fmt: skip
-    measured = measure_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps)
-    return consistent(tables, units, measured.model(), simulate, n)
+    return joined(tables, units, measure_table(Fit(data.steps, fit.account, of_steps), **settings, measuring=steps))
 
 
 def _units(
@@ -232,14 +245,13 @@ def _units(
     names: LinkedNames,
     owners: Owners | None,
     settings: Mapping[str, Any],
+    known: Rows,
     *,
     given: bool,
-    known: bool,
-) -> tuple[FittedUnits, float]:
+) -> tuple[FittedModel, float]:
     """Return the chain of units with their first row, and the public number of records that own them."""
     assert isinstance(fit.data, LinkedRecords)
     tables = fit.data.tables
-    n_given = len(tables.constants) if known else 0
     before = (len(tables.constants) if given else 0, tables.n_first)
     first = tuple(n for n in before if n)
 
@@ -249,20 +261,21 @@ def _units(
 
     trends = [own.trend for own in tables.histories.values()]
     if owners is None:
-        measuring = MeasuringWeights.of(facts) or Measuring()
-        measuring = replace(measuring, names=names.units, drawn_first=first, silent=silent, narrow=trends, near=True)
-        table = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
-        units = FittedUnits(table, table.chain(), n_given, None)
-        return units, counted_units(facts, units.model)
+        how = {"drawn_first": first, "silent": silent, "narrow": trends, "near": True, "known": known}
+        measuring = replace(MeasuringWeights.of(facts) or Measuring(), names=names.units, **how)
+        units = measure_table(Fit(fit.data, fit.account, facts), **settings, measuring=measuring)
+        return units, counted_units(facts, units)
 
-    sharing, share = shared(fit, names.units, _sizes(tables.units, fit), owners.law, owners.n)
+    room, share = room_of(fit, names.units, tables.units, owners.law, owners.n)
+    if known:  # as often as their owners' rows count where they lie apart, √(room ÷ their number)
+        sizes = owners.sizes
+        some = public_stream(_NORM_SEED).random(sizes.size) ** 2 * sizes < room
+        known = {name: codes[some] for name, codes in known.items()}
     n = max(1, round(owners.n))
-    several = MeasuringSteps(
-        names.units, first, narrow=trends, near=True, silent=silent, sharing=sharing, n_units=n, steps=owners.law
-    )
+    how = {"narrow": trends, "near": True, "silent": silent, "known": known}
+    several = MeasuringSteps(names.units, first, n_units=n, steps=owners.law, room=room, **how)
     of_units = Facts(tables.units, None, max(1, round(owners.n * share)))
-    table = measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several)
-    return FittedUnits(table, table.chain(), n_given, sharing), owners.n
+    return measure_table(Fit(fit.data, fit.account, of_units), **settings, measuring=several), owners.n
 
 
 def counted_units(facts: Facts, units: FittedModel) -> float:
@@ -302,6 +315,45 @@ def _stored_shares(tables: LinkedTables, units: FittedModel, name: str) -> tuple
     return columns[place], units.parameters[f"column.{place}.shares"]
 
 
+def simulated_units(mean: float) -> int:
+    """Return how many owners are drawn that have so many units each."""
+    return int(np.clip(LINKS.rows / max(mean, 1e-9), LINKS.fewest_units, LINKS.most_units))
+
+
+def joined(tables: LinkedTables, units: FittedModel, steps: FittedModel | None) -> FittedModel:
+    """Return the model of linked rows."""
+    weighted = {"weight": tables.weight} if tables.weight else {}
+    parts = {"units": units} | ({} if steps is None else {"steps": steps})
+    samplers = {name: dict(part.sampler) for name, part in parts.items()}
+    return of_parts({"name": LinkedTable.name, **weighted, **samplers}, parts)
+
+
+def of_parts(sampler: Mapping[str, Any], parts: Mapping[str, FittedModel]) -> FittedModel:
+    """Return the model of a sampler that is made of others, with the arrays and measurements of these by name."""
+    return FittedModel(
+        sampler=sampler,
+        parameters={f"{name}.{key}": a for name, part in parts.items() for key, a in part.parameters.items()},
+        measurements=tuple((f"{name}: {key}", m) for name, part in parts.items() for key, m in part.measurements),
+    )
+
+
+def known_of_steps(tables: LinkedTables, units: FittedModel, room: float, counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what is known before steps but for the row before, of units that their chain draws; none of few steps.
+
+    A unit is there as often as its steps count where they lie apart, √(room ÷ their number); `counts` is P(k) of that.
+    """
+    rng = public_stream(_NORM_SEED)
+    n = simulated_units(float(counts @ np.arange(counts.size)))
+    rows = TableSoftmax(tables.units, units.sampler, units.parameters).rows(n, rng)
+    sizes = tables.fewest + np.rint(rows[tables.count] * (tables.max_rows - tables.fewest)).astype(np.int64)
+    steps = np.maximum(sizes - 1, 0)
+    steps *= rng.random(n) ** 2 * steps < room
+    owners = np.repeat(np.arange(n), steps)
+    numbers = np.arange(owners.size) - np.repeat(np.cumsum(steps) - steps, steps) + 2
+    known = known_at({name: rows[name][owners] for name in tables.known}, tables, sizes[owners], numbers)
+    return known if owners.size >= CHAIN.fewest_rows else {}
+
+
 def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:
     """Return P(k) of a sum: of a number of terms by one law, each term by another, 0 first."""
     rng = public_stream(_NORM_SEED)
@@ -311,26 +363,19 @@ def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:
     return np.bincount(total, minlength=2) / _SUMS
 
 
-def _sizes(schema: Schema, fit: Fit) -> TableFacts:
-    return TableFacts.of(Facts(schema, None, fit.n_public))
+def room_of(fit: Fit, names: Names, schema: Schema, law: np.ndarray, n: float) -> tuple[float, float]:
+    """Return how many rows of a record count whole where they lie apart, and the rows that count of each of n records.
 
-
-def shared(fit: Fit, names: Names, sizes: TableFacts, law: np.ndarray, n: float) -> tuple[Sharing, float]:
-    """Return how many rows of a record count whole, and the rows that count per record.
-
-    Noise grows with K, and what is seen grows less; what is left out of long records is a bias where these differ.
-
-    Args:
-        fit: its plan and noise.
-        names: of the stages that measure the rows.
-        sizes: of a row.
-        law: P(k) of a record's number of rows, 0 first.
-        n: the public number of records.
+    Noise grows with its root, and what is seen grows less; what is left out of long records is a bias where these
+    differ; `law` is P(k) of a record's number of rows. Without noise all rows count whole, in whatever cells they lie.
     """
     k = np.arange(law.size)
-    noise = 0.0 if fit.noise.silent else entry_noise(fit.plan[names.moments].noise_multiplier, sizes, n)
     whole = max(float(law @ k), _NO_STEPS)
-    counted = {full: max(float(law @ np.minimum(k, full)), _NO_STEPS) for full in range(1, law.size)}
-    cost = {full: noise * full / rows + _LOST * (1 - rows / whole) for full, rows in counted.items()}
-    best = min(cost, key=lambda full: cost[full])
-    return Sharing(best), counted[best]
+    if fit.noise.silent:
+        return float(k[-1] ** 2), whole
+    sizes = TableFacts.of(Facts(schema, None, fit.n_public))
+    noise = entry_noise(fit.plan[names.moments].noise_multiplier, sizes, n)
+    rooms = np.geomspace(1.0, max(k[-1], 1.0), LINKS.rooms)
+    counted = np.maximum(np.minimum(k, np.sqrt(rooms[:, None] * k)) @ law, _NO_STEPS)
+    best = int(np.argmin(noise * np.sqrt(rooms) / counted + _LOST * (1 - counted / whole)))
+    return float(rooms[best]), float(counted[best])

@@ -1,9 +1,7 @@
 """Sums over the steps of units: cells, and second moments, with one bound for all steps of a unit together.
 
-A record is a unit with all its steps (`sfumato.records.linked.StepRecords`). Each of its k steps counts min(1, K/k):
-K steps count whole, and a unit with more counts as K. In whole numbers of 2^-10, rounded down, so that they add up to
-K·2^10 at most. The part that each step of a unit has is a function of k, which is a column of every step: what is
-learned of a step given k is not moved by it. Proof: docs/proofs/linked.md.
+A record is a unit with all its steps (`sfumato.records.linked.StepRecords`). Each of these counts as the norm of what
+they add together allows, in whole numbers of 2^-10, rounded down. Proof: docs/proofs/linked.md.
 
 Reference: Amin, Kulesza, Muñoz Medina and Vassilvitskii, ICML 2019, on bounding what a user contributes; there rows
 beyond a bound are dropped, here all steps of a unit share it.
@@ -15,8 +13,9 @@ stages before released. Samples are not tilted to them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -28,8 +27,11 @@ from sfumato.inference.score_designs import question_columns, score_design
 from sfumato.inference.unit_questions import UnitMeasurements
 from sfumato.lenses.weights import WEIGHT_BITS as UNIT_WEIGHT_BITS
 from sfumato.lenses.weights import whole_weights
+from sfumato.measurements.cells import BaseCells
+from sfumato.measurements.queries import UnitNorm, unit_weights
 from sfumato.measurements.score_query import EstimatingEquation, ScoreQuery
-from sfumato.methods.tables.cell_counts import CellCounts
+from sfumato.methods.tables.atoms import n_endings
+from sfumato.methods.tables.cell_counts import ENDING_STEP, CellCounts, counting
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.question_stage import (
     NAME,
@@ -48,7 +50,7 @@ from sfumato.methods.tables.question_stage import (
 from sfumato.methods.tables.question_sums import QuestionQuery
 from sfumato.records.engine import Rows
 from sfumato.records.linked import FeatureRecords, LinkedRecords
-from sfumato.records.sequences import AS_ONE, FINER_BITS, WEIGHT_BITS, Sharing, flattened, weighted_steps
+from sfumato.records.sequences import FINER_BITS, UNIT_BITS, clipped, flattened, weighted_steps
 from sfumato.release.manifest import UNITS_PART
 from sfumato.schema.unit_features import Lag, features_in
 
@@ -137,53 +139,59 @@ class _Aim:
 def step_bits(n_public: int) -> MomentBits:
     """Return how finely entries and weights of steps are whole numbers, for a public number of units."""
     together = min(_MOST_BITS, _ALL_BITS - (n_public - 1).bit_length())
-    return MomentBits((together - WEIGHT_BITS) // 2, WEIGHT_BITS)
+    return MomentBits((together - UNIT_BITS) // 2, UNIT_BITS)
 
 
 @dataclass(frozen=True)
 class StepCounts(CellCounts):
-    """How many steps lie in each run, cell, value and ending, as `CellCounts` has them of records, by `Sharing`.
+    """How many steps lie in each run, cell, value, ending and pair, as `CellCounts` has them of records, by norm.
 
-    A unit of k steps adds w(k) times what a record does for each step, k·w(k) ≤ K. In each block of a column these add
-    up to a vector whose norm is at most K times a record's, however the steps lie; so do they together. No entry is
-    negative, so that two units are at most √2 times that apart. One `Gaussian` event.
+    A unit adds w times what a record does for each step, w = min(1, C/N) in 2^-10, rounded down (`UnitNorm`), where N
+    is at least the norm of what its k steps add whole: N² = Σ (a² Σ c² + (b² + s²) Σ c²) + p² Σ c² + l e² k² over
+    columns and pairs, of c steps in a run, a cell, a pair. Values lie within cells, and of each of l lists no ending
+    has more than k steps. So it adds a vector of norm at most C. No entry is negative, so that two units are at most
+    √2 C apart. One `Gaussian` event.
+
+    In steps of 2^-16: v = 2^6 w; of a unit of weight ω/2^20 of the bound v = ⌊(w·ω + 2^13)/2^14⌋, which is no more.
+
+    Attributes:
+        square: C², in 2^-10.
+        column: of the units' weights; "" where each counts once.
     """
 
-    shift: ClassVar[int] = WEIGHT_BITS
+    shift: ClassVar[int] = UNIT_BITS + FINER_BITS
 
-    sharing: Sharing = AS_ONE
+    square: int = 0
+    column: str = ""
     name: str = "counts of steps in runs and cells"
 
     @property
     def squares(self) -> float:
-        """K² times a record's."""
-        return self.sharing.full**2 * super().squares
+        """C²."""
+        return self.square * 2.0**-UNIT_BITS
+
+    def with_room(self, steps: float) -> Self:
+        """The same of the bound that so many steps have where no two of them lie in one cell; of one at least."""
+        norms = [query.norm for query in self._queries if query.norm is not None]
+        least = sum(sum(norm.tables) for norm in norms) + norms[0].beside
+        return replace(self, square=int(least * max(1.0, steps)))
+
+    def how_counted(self, squares: Sequence[float]) -> dict[str, Any]:
+        """By the norm of units."""
+        lists = sum(n_endings(self.grid.columns[j].kind) for j in self.valued)  # type: ignore[arg-type] - of numbers
+        whole = tuple(int(square * 2**UNIT_BITS) for square in squares)
+        norm = UnitNorm(self.square, whole, int(lists * ENDING_STEP**2 * 2**UNIT_BITS))
+        return {**counting(self), "norm": norm}
 
     def add(self, total: np.ndarray, rows: Rows) -> None:
         """Count the steps of some units."""
         flat, owners, steps = flattened(rows)
-        self.add_weighted(total, flat, self.sharing.weights(steps)[owners].astype(np.float64))
-
-
-@dataclass(frozen=True)
-class WeightedStepCounts(StepCounts):
-    """`StepCounts` of weighted units, each times its weight ÷ the bound.
-
-    A step of a unit of k steps and weight ω/2^20 adds v = ⌊(w(k)·ω + 2^13)/2^14⌋, in steps of 2^-16. As ω ≤ 2^20 and
-    w(k) is whole, v ≤ 2^6·w(k): norm and distance of two units are at most those of unweighted ones. One `Gaussian`
-    event. Proof: docs/proofs/linked.md.
-    """
-
-    shift: ClassVar[int] = WEIGHT_BITS + FINER_BITS
-
-    column: str = ""
-    name: str = "weights of steps in runs and cells"
-
-    def add(self, total: np.ndarray, rows: Rows) -> None:
-        """Count the steps of some units by their weights."""
-        flat, owners, steps = flattened(rows)
-        shared = self.sharing.weights(steps)[owners]
+        shared = self.weights(flat, owners, steps.size)[owners]
         self.add_weighted(total, flat, weighted_steps(shared, flat, self.column).astype(np.float64))
+
+    def weights(self, flat: Rows, owners: np.ndarray, n: int) -> np.ndarray:
+        """Return w of n units with these steps, in 2^-10, int64."""
+        return unit_weights([query for query in self._queries if query.tables], BaseCells(flat), owners, n)
 
 
 @dataclass(frozen=True)
@@ -191,13 +199,17 @@ class StepMoments(TableMoments):
     """The sum of outer products of steps' vectors, those of a unit clipped together.
 
     A unit with steps x₁ … x_k adds u·Σ xᵢxᵢᵀ. F² = Σᵢⱼ ⟨xᵢ, xⱼ⟩² is the squared Frobenius norm of the sum, and
-    u = min(w(k), C²/F): norm at most C². The sum is positive semidefinite, so two units' have a non-negative inner
-    product and are at most √2·C² apart. One `Gaussian` event.
+    u = min(w, C²/F), w that of `StepCounts`: norm at most C². The sum is positive semidefinite, so two units' have a
+    non-negative inner product and are at most √2·C² apart. One `Gaussian` event.
 
-    In whole numbers: x = y·C/2^b, and u of 2^-m with u·F ≤ 2^m·4^b, F rounded up.
+    In whole numbers: x = y·C/2^b, and u of 2^-m with u·F ≤ 2^m·4^b, F rounded up; of a unit of weight ω/2^20 of the
+    bound ⌊(u·ω + 2^19)/2^20⌋, which is no more.
+
+    Attributes:
+        counting: the counts of the same steps.
     """
 
-    sharing: Sharing = AS_ONE
+    counting: StepCounts = field(kw_only=True)
     name: str = "second moments of steps"
     compact = None  # type: ignore[assignment] - steps of a unit are clipped together
 
@@ -206,7 +218,7 @@ class StepMoments(TableMoments):
         flat, owners, steps = flattened(rows)
         if not owners.size:
             return
-        cells = self.cells(flat)
+        cells, weights = self.cells(flat), self.counting.weights(flat, owners, steps.size)
         entries = [whole.astype(np.float64) for whole in self.whole]
         ends, at_once = np.cumsum(steps), max(256, _WORK_BYTES // (8 * max(self.dimension, 1)))
         start, most = 0, 2.0 ** (2 * self.bits.entries + self.bits.weights)
@@ -217,29 +229,19 @@ class StepMoments(TableMoments):
             vectors = np.concatenate([e[c[some]] for e, c in zip(entries, cells, strict=True)], axis=1)
             mine = owners[some] - owners[start]
             units = slice(int(owners[start]), last)
-            counted = self.weighed(self.sharing.clipped(vectors, mine, steps[units], most), rows, units)
+            counted = clipped(vectors, mine, weights[units], most)
+            if self.counting.column:
+                counted = self._weighed(counted, rows, units)
             total[0] += vectors.T @ (vectors * counted[mine, None])
             start = some.stop
 
-    def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
-        """Return what units count whose clipping is `shared`: each once."""
-        del rows, units
-        return shared
+    @property
+    def how_counted(self) -> dict[str, Any]:
+        """Rows of a unit together."""
+        return {**counting(self.counting), "together": True}
 
-
-@dataclass(frozen=True)
-class WeightedStepMoments(StepMoments):
-    """`StepMoments` of weighted units, each times its weight ÷ the bound.
-
-    A unit of weight ω/2^20 adds v·Σ xᵢxᵢᵀ with v = ⌊(u·ω + 2^19)/2^20⌋. As ω ≤ 2^20 and u is whole, v ≤ u: norm at most
-    C², and the sum stays positive semidefinite. One `Gaussian` event.
-    """
-
-    column: str = ""
-    name: str = "weighted second moments of steps"
-
-    def weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
+    def _weighed(self, shared: np.ndarray, rows: Rows, units: slice) -> np.ndarray:
         """Return v of units, whole numbers in float64: by the weight of their first step, which is that of all."""
-        weights = whole_weights({self.column: rows[self.column][units, 0]}, self.column)
-        product = shared.astype(np.int64) * weights + (1 << (UNIT_WEIGHT_BITS - 1))
-        return (product >> UNIT_WEIGHT_BITS).astype(np.float64)
+        column = self.counting.column
+        product = shared.astype(np.int64) * whole_weights({column: rows[column][units, 0]}, column)
+        return (product + (1 << (UNIT_WEIGHT_BITS - 1)) >> UNIT_WEIGHT_BITS).astype(np.float64)

@@ -6,8 +6,8 @@ Proof: docs/proofs/cell_counts.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -23,9 +23,9 @@ from sfumato.methods.tables.atoms import NoisyValues, endings_of, n_endings
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
-RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP = 27 / 32, 17 / 32, 10 / 32, 6 / 32
-"""What a record adds to a run, a cell, a value and an ending. Exact in binary, as are sums of their squares, so that
-norms are what they are said to be."""
+RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP, PAIR_STEP = 27 / 32, 17 / 32, 10 / 32, 6 / 32, 54 / 32
+"""What a record adds to a run, a cell, a value, an ending and a pair. Exact in binary, as are sums of their squares, so
+that norms are what they are said to be."""
 
 
 def value_squares(kinds: Iterable[TabularKind]) -> float:
@@ -45,10 +45,9 @@ def counted_values(columns: Iterable[tuple[TabularKind, int]]) -> Iterator[bool]
 
 
 def counting(statistic: object) -> dict[str, Any]:
-    """Return how a statistic's records count, as queries have it: by the weight in a column, by `Sharing`, or once."""
-    weight, sharing = getattr(statistic, "column", ""), getattr(statistic, "sharing", None)
-    by_weight = {"weight": weight} if weight else {}
-    return by_weight if sharing is None else {"whole_rows": sharing.full, **by_weight}
+    """Return how a statistic's records count, as queries have it: by the weight in a column, or once."""
+    weight = getattr(statistic, "column", "")
+    return {"weight": weight} if weight else {}
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,15 @@ class CellCounts(Counts):
     they have records. One `Gaussian` event for all of it.
 
     Value: a times all columns' runs side by side, class after class, b times all columns' cells, s times values, e
-    times endings, one vector.
+    times endings, p times pairs, one vector.
 
     Attributes:
         grid: the columns.
         by: place of the column by whose cells runs are counted; None for none.
+        pairs: places of two columns whose cells are counted together, p = 54/32 to one of each: p² more in the square.
+            The first one is counted so alone.
+        known: P(cell) of columns that are not counted, by their places.
+        alike: of others, the place of a column with the same cells that is taken for it.
     """
 
     least: ClassVar[float] = 1.0  # records: below it nothing is told
@@ -76,6 +79,9 @@ class CellCounts(Counts):
 
     grid: Grid
     by: int | None = None
+    pairs: tuple[tuple[int, int], ...] = ()
+    known: Mapping[int, np.ndarray] = field(default_factory=dict)
+    alike: Mapping[int, int] = field(default_factory=dict)
     name: str = "counts of runs and cells"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -86,18 +92,26 @@ class CellCounts(Counts):
     def squares(self) -> float:
         """c(a² + b²) + v s² + l e², of c columns, v of which have values counted; of that of the classes b² alone."""
         values = value_squares(self.grid.columns[j].kind for j in self.valued)
-        return len(self._counted) * RUN_STEP**2 + len(self.grid.columns) * CELL_STEP**2 + values
+        pairs = len(self.pairs) * PAIR_STEP**2
+        return len(self._counted) * RUN_STEP**2 + len(self._alone) * CELL_STEP**2 + values + pairs
+
+    @cached_property
+    def _alone(self) -> list[int]:
+        """Places of the columns that are counted by themselves."""
+        others = {*self.known, *self.alike, *(first for first, _ in self.pairs)}
+        return [j for j in range(len(self.grid.columns)) if j not in others]
 
     @property
     def _counted(self) -> list[int]:
-        """Places of the columns whose runs are counted."""
-        return [j for j in range(len(self.grid.columns)) if j != self.by]
+        """Places of those whose runs are counted."""
+        return [j for j in self._alone if j != self.by]
 
     @cached_property
     def valued(self) -> list[int]:
         """Places of the columns whose single values are counted."""
-        columns = [(column.kind, column.n_cells - column.kind.nullable) for column in self.grid.columns]
-        return [j for j, of in enumerate(counted_values(columns)) if of]
+        alone = [(j, self.grid.columns[j]) for j in self._alone]
+        of = counted_values((column.kind, column.n_cells - column.kind.nullable) for _, column in alone)
+        return [j for (j, _), counted in zip(alone, of, strict=True) if counted]
 
     @property
     def n_classes(self) -> int:
@@ -114,18 +128,20 @@ class CellCounts(Counts):
         """The runs of all columns side by side, by class where they are."""
         axes = tuple((Cells.of(self.grid.columns[j], self.runs[j]),) for j in self._counted)
         by = Cells.all_rows() if self.by is None else Cells.of(self.grid.columns[self.by])
-        return MarginalQuery(axes, (by,), **self.how_counted)
+        return MarginalQuery(axes, (by,), **self.how_counted([RUN_STEP**2] * len(axes)))
 
     @cached_property
     def cell_query(self) -> MarginalQuery:
         """The cells of all columns, one after the other."""
-        return MarginalQuery(tuple((Cells.of(column),) for column in self.grid.columns), **self.how_counted)
+        tables = tuple((Cells.of(self.grid.columns[j]),) for j in self._alone)
+        squares = [CELL_STEP**2 + (j in self.valued) * VALUE_STEP**2 for j in self._alone]  # values lie within cells
+        return MarginalQuery(tables, **self.how_counted(squares))
 
     @cached_property
     def value_query(self) -> MarginalQuery:
         """The single values of columns that have them counted, one column after the other."""
-        columns = (self.grid.columns[j].whole() for j in self.valued)
-        return MarginalQuery(tuple((Cells.of(column),) for column in columns), **self.how_counted)
+        tables = tuple((Cells.of(self.grid.columns[j].whole()),) for j in self.valued)
+        return MarginalQuery(tables, **self.how_counted([0.0] * len(tables)))
 
     @cached_property
     def ending_query(self) -> MarginalQuery:
@@ -135,15 +151,21 @@ class CellCounts(Counts):
             for own in endings_of(column.kind):  # type: ignore[arg-type] - of numbers
                 groups = np.append(own, own.max() + 1) if column.kind.nullable else own
                 tables.append((Cells.of(column, groups),))
-        return MarginalQuery(tuple(tables), **self.how_counted)
+        return MarginalQuery(tuple(tables), **self.how_counted([0.0] * len(tables)))
+
+    @cached_property
+    def pair_query(self) -> MarginalQuery:
+        """The cells of pairs of columns, one pair after the other."""
+        tables = tuple((Cells.of(self.grid.columns[i]), Cells.of(self.grid.columns[j])) for i, j in self.pairs)
+        return MarginalQuery(tables, **self.how_counted([PAIR_STEP**2] * len(tables)))
 
     @cached_property
     def _queries(self) -> tuple[MarginalQuery, ...]:
-        return self.run_query, self.cell_query, self.value_query, self.ending_query
+        return self.run_query, self.cell_query, self.value_query, self.ending_query, self.pair_query
 
-    @property
-    def how_counted(self) -> dict[str, Any]:
-        """How a record counts, where that is not once: see `counting`."""
+    def how_counted(self, squares: Sequence[float]) -> dict[str, Any]:
+        """How a record counts, where that is not once, by what it adds to each table of a query, squared."""
+        del squares
         return counting(self)
 
     @property
@@ -153,8 +175,8 @@ class CellCounts(Counts):
 
     @cached_property
     def _each(self) -> np.ndarray:
-        """What a record adds to each entry, a, b, s or e."""
-        steps = (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP)
+        """What a record adds to each entry, a, b, s, e or p."""
+        steps = (RUN_STEP, CELL_STEP, VALUE_STEP, ENDING_STEP, PAIR_STEP)
         sizes = (math.prod(query.shape) for query in self._queries)
         return np.concatenate([np.full(size, step) for size, step in zip(sizes, steps, strict=True)])
 
@@ -174,11 +196,11 @@ class CellCounts(Counts):
 
     @cached_property
     def ends(self) -> np.ndarray:
-        """Where the counts of runs end in a value, those of cells and those of single values."""
+        """Where the counts of runs end in a value, those of cells, of single values and of endings."""
         return np.cumsum([math.prod(query.shape) for query in self._queries[:-1]])
 
     def _parts(self, value: np.ndarray) -> list[np.ndarray]:
-        """The counts of runs, of cells, of values and of endings in a value, not copied."""
+        """The counts of runs, of cells, of values, of endings and of pairs in a value, not copied."""
         runs, *others = np.split(value, self.ends)
         return [runs.reshape(self.run_query.shape), *others]
 
@@ -186,7 +208,7 @@ class CellCounts(Counts):
         """Return the counts of single values and of endings in records, by the place of their column."""
         if not self.valued:
             return {}
-        *_, values, endings = self._parts(noisy.value / self._each)
+        _, _, values, endings, _ = self._parts(noisy.value / self._each)
         stds, split = (noisy.noise_std / VALUE_STEP, noisy.noise_std / ENDING_STEP), {}
         lists = iter(self.ending_query.split(endings))
         for j, counts in zip(self.valued, self.value_query.split(values), strict=True):
@@ -200,6 +222,11 @@ class CellCounts(Counts):
         """Return the counts of runs by class, shape (classes, r), of each column but that of the classes, by place."""
         return dict(zip(self._counted, self.run_query.split(self._parts(value / self._each)[0]), strict=True))
 
+    def tables_of_pairs(self, value: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+        """Return the counts of pairs in records, by the places of both columns."""
+        split = self.pair_query.split(self._parts(value / self._each)[4]) if self.pairs else []
+        return dict(zip(self.pairs, split, strict=True))
+
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return each column's counts of runs and of cells in records, without the weights, all classes together."""
         tables = self.by_class(value)
@@ -207,8 +234,15 @@ class CellCounts(Counts):
         if self.by is not None:
             weights = [1 / table.shape[1] for table in tables.values()]
             runs[self.by] = np.average([table.sum(axis=1) for table in tables.values()], axis=0, weights=weights)
-        cells = self.cell_query.split(self._parts(value / self._each)[1])
-        return [runs[j] for j in range(len(self.grid.columns))], cells
+        cells = dict(zip(self._alone, self.cell_query.split(self._parts(value / self._each)[1]), strict=True))
+        total = float(np.mean([own.sum() for own in cells.values()]))
+        others = {i: table.sum(axis=1) for (i, _), table in self.tables_of_pairs(value).items()}
+        others |= {j: total * shares for j, shares in self.known.items()}
+        others |= {j: cells[i] for j, i in self.alike.items()}
+        runs |= {j: np.bincount(self.runs[j], own) for j, own in others.items()}
+        cells |= others
+        places = range(len(self.grid.columns))
+        return [runs[j] for j in places], [cells[j] for j in places]
 
 
 def public_runs(column: ColumnGrid, most: int = SIZES.public_runs) -> np.ndarray:

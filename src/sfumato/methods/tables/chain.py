@@ -11,7 +11,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -72,19 +72,6 @@ class Effort:
         """The same where some columns are nearly one: what components say costs next to nothing."""
         mixture = replace(self.mixture, independence=CHAIN.near)
         return replace(self, mixture=mixture, ridge=CHAIN.near_ridge, solver_steps=DESCENT.more_solver_steps)
-
-
-@dataclass(frozen=True, slots=True)
-class GivenRows:
-    """Rows whose first columns are simulated elsewhere, as they are when a chain draws the others.
-
-    Attributes:
-        chain: fitted to the same releases, whose law of the first columns is kept.
-        cells: of these columns, shape (n, columns).
-    """
-
-    chain: SoftmaxChain
-    cells: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +137,14 @@ def fit_table_chain(
     effort: Effort,
     rng: np.random.Generator,
     turns: Turns | None = None,
-    given: GivenRows | None = None,
+    given: Mapping[int, np.ndarray] | None = None,
 ) -> SoftmaxChain:
     """Fit column after column to lawful moments of all features, shape (d, d), on simulated rows.
 
-    With `given` rows the columns after theirs are fitted to these: what they say of the first columns has the noise of
-    other releases, or none.
+    With `given` cells of some columns by their places, shape (n,), the others are fitted to these rows: what is known
+    before a row is drawn has the law that it has then, and not the noise of this table's releases.
     """
-    return _Chain(evidence, moments, turns or Turns(), effort, given).fit(rng)
+    return _Chain(evidence, moments, turns or Turns(), effort, given or {}).fit(rng)
 
 
 def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None) -> np.ndarray:
@@ -233,10 +220,10 @@ class _Chain:
     """A chain while it is fitted column by column."""
 
     def __init__(
-        self, evidence: Evidence, moments: np.ndarray, turns: Turns, effort: Effort, given: GivenRows | None
+        self, evidence: Evidence, moments: np.ndarray, turns: Turns, effort: Effort, given: Mapping[int, np.ndarray]
     ) -> None:
         self._columns, self._moments, self._turns, self._given = evidence.columns, moments, turns, given
-        self._contrasts, self._rows = evidence.contrasts, effort.rows if given is None else len(given.cells)
+        self._contrasts, self._rows = evidence.contrasts, min(map(len, given.values()), default=effort.rows)
         self._ridge, self._solver_steps = effort.ridge, effort.solver_steps
         self._product_ridge = CHAIN.product_ridge if evidence.is_noisy else effort.ridge
         self._least = CHAIN.heard if evidence.is_noisy else 0.0
@@ -259,14 +246,10 @@ class _Chain:
     def fit(self, rng: np.random.Generator) -> SoftmaxChain:
         """Fit every column to rows of those before it."""
         order, before = self._turns.order(self._strength()), list[int]()
-        n_given = 0 if self._given is None else self._given.cells.shape[1]
         for j in order.tolist():
-            if self._given is not None and j < n_given:
-                self._fitted[j] = self._given.chain.columns[j]
-                self._weights[self._blocks[j]] = self._given.chain.weights[self._blocks[j]]
-                self._runs[:, j] = self._columns[j].drawn[self._given.cells[:, j]]
-            else:
-                self._runs[:, j] = self._fit_column(j, before, rng)
+            # of what is given by itself: a draw keeps it
+            runs = self._fit_column(j, [] if j in self._given else before, rng)
+            self._runs[:, j] = self._columns[j].drawn[self._given[j]] if j in self._given else runs
             if j not in self._turns.silent:
                 self._keep(j, before)
                 before.append(j)

@@ -115,7 +115,7 @@ def _checked(schema: Schema, measurements: Iterable[Measurement]) -> list[Measur
             )
         query = measurement.query
         counts = isinstance(query, MarginalQuery) and not any(cells.partial for cells in query.cells)
-        if not counts or query.weight or query.whole_rows:  # type: ignore[union-attr] - as checked
+        if not counts or query.weight or query.norm is not None:  # type: ignore[union-attr] - as checked
             raise ConfigError(
                 f"Expected tables of counts in which every row counts once, got {measurement.name} as number {i}."
             )

@@ -9,7 +9,7 @@ Free: uses released values only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,18 +73,16 @@ class Contrasts:
 
 
 @dataclass(frozen=True)
-class ClassCounts:
-    """Shares of the public runs of every column by class of one, as the first release counted them.
+class JointCounts:
+    """Tables of two columns, as the first release counted them.
 
     Attributes:
-        place: of that column.
-        tables: P(class, run) of each other column by its place, shape (k, r).
-        std: of the noise of each entry.
+        tables: P(cell, run) by the places of a column and of another one, shape (c, r), and the noise of an entry.
+        whole: the places of pairs that say all there is to say of these two: moments of theirs say nothing beside.
     """
 
-    place: int
-    tables: Mapping[int, np.ndarray]
-    std: float
+    tables: Mapping[tuple[int, int], tuple[np.ndarray, float]]
+    whole: Collection[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class Evidence:
         clip_norm: C; None where nothing was clipped.
         few: whether noise leaves a number one feature: what all columns share is kept then.
         contrasts: moments by class of a column to predict; None without.
-        counts: of runs by class; None without.
+        counts: tables of two columns; None without.
         copied: places of a column of labels and of the earlier one that it may be kept from, shape (m, 2).
         centres: other moments that blocks may lie about, shape (d, d) each; 0 where they say nothing.
     """
@@ -109,7 +107,7 @@ class Evidence:
     clip_norm: float | None = None
     few: bool = False
     contrasts: Contrasts | None = None
-    counts: ClassCounts | None = None
+    counts: JointCounts | None = None
     copied: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     centres: Sequence[np.ndarray] = field(default_factory=tuple)
 
@@ -167,21 +165,19 @@ class Evidence:
         return self.values + loss / np.outer(self.roots, self.roots), self.variances
 
     def counted(self, values: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return moments and variances with what counts of runs by class say of the moments of their column."""
+        """Return moments and variances with what tables of two columns say of theirs."""
         if self.counts is None or not self.is_noisy:
             return values, variances
-        values, variances, t = values.copy(), variances.copy(), self.counts.place
+        values, variances = values.copy(), variances.copy()
         ends = np.cumsum([0, *(column.features.size for column in self.columns)])
-        own, here = self.columns[t].features.values[self.columns[t].drawn], slice(ends[t], ends[t + 1])
-        for j, table in self.counts.tables.items():
-            means, other = (
-                self.columns[j].means_in(self.columns[j].counted, table.shape[1]),
-                slice(ends[j], ends[j + 1]),
-            )
-            noise = self.counts.std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0))
-            noise = np.maximum(noise, 1e-12)
-            both = 1 / (1 / variances[here, other] + 1 / noise)
-            values[here, other] = both * (values[here, other] / variances[here, other] + own.T @ table @ means / noise)
+        for (t, j), (table, std) in self.counts.tables.items():
+            here, other = slice(ends[t], ends[t + 1]), slice(ends[j], ends[j + 1])
+            own = self.columns[t].features.values[self.columns[t].drawn]
+            means = self.columns[j].means_in(self.columns[j].counted, table.shape[1])
+            noise = np.maximum(std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0)), 1e-12)
+            left = 0.0 if (t, j) in self.counts.whole else 1 / variances[here, other]
+            both = 1 / (left + 1 / noise)
+            values[here, other] = both * (values[here, other] * left + own.T @ table @ means / noise)
             variances[here, other] = both
             values[other, here], variances[other, here] = values[here, other].T, both.T
         return values, variances

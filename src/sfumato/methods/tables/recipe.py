@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -24,9 +23,9 @@ from sfumato.maths.streams import public_stream
 from sfumato.measurements.cells import Cells
 from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
-from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, VALUE_STEP, CellCounts
-from sfumato.methods.tables.chain import GivenRows, Tie, Turns, fit_table_chain, lawful_moments
-from sfumato.methods.tables.evidence import ClassCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, PAIR_STEP, RUN_STEP, VALUE_STEP, CellCounts
+from sfumato.methods.tables.chain import Effort, Tie, Turns, fit_table_chain, lawful_moments
+from sfumato.methods.tables.evidence import Evidence, JointCounts
 from sfumato.methods.tables.feature_moments import MomentBits, TableMoments
 from sfumato.methods.tables.features import clip_norm_of
 from sfumato.methods.tables.leading import Leading, class_of_cells
@@ -50,6 +49,7 @@ from sfumato.schema.distances import Distance
 from sfumato.schema.grid import ColumnGrid, Grid
 
 RUN_COUNTS, CELL_COUNTS, VALUE_COUNTS = "counts of runs", "counts of cells", "counts of single values"
+PAIR_COUNTS = "counts of labels and those before"
 
 
 def table_stages(
@@ -127,6 +127,7 @@ class Measuring:
         copied: columns of labels, and the earlier column that each may be kept from.
         mute: columns that no other one is drawn given.
         narrow: columns that vary far less than their bounds allow.
+        known: rows of columns that are known before others are drawn, as they are drawn: these are not counted again.
         near: whether some columns are nearly one, as numbers of one unit are: components cost less.
         silent: of columns, their released shares and the second release's noise of an entry, names of columns that say
             nothing of others.
@@ -141,6 +142,7 @@ class Measuring:
     narrow: Collection[str] = ()
     near: bool = False
     silent: Silent = lambda columns, shares, entry: ()
+    known: Rows = field(default_factory=dict)
 
     def resettled(self, settings: Settings, total: float, choose: Callable[[float], Settings]) -> Settings:
         """Return the settings of what follows the first release; `choose` gives them for a number of rows."""
@@ -160,55 +162,35 @@ class Measuring:
 
     def counts(self, grid: Grid, by: int | None) -> CellCounts:
         """Return the statistic of the first stage; runs are counted by a column, if there is one."""
-        return CellCounts(grid, by)
+        return CellCounts(grid, by, known=self.known_shares(grid))
+
+    def known_shares(self, grid: Grid) -> dict[int, np.ndarray]:
+        """Return P(cell) of the columns that are known, by their places."""
+        known = ((j, column, self.known.get(column.name)) for j, column in enumerate(grid.columns))
+        return {j: column.shares_of(codes) for j, column, codes in known if codes is not None}
+
+    def given(self, grid: Grid, n: int) -> dict[int, np.ndarray]:
+        """Return the cells of n rows in the columns that are known, by their places."""
+        known = ((j, column, self.known.get(column.name)) for j, column in enumerate(grid.columns))
+        some = lambda codes: codes[np.arange(n) * codes.size // n]  # noqa: E731
+        return {j: column.cells(some(codes)) for j, column, codes in known if codes is not None}
 
     def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
         """Return the clip norm of a record."""
         return clip_norm_of(vectors, shares, noisy=noisy)
 
     def moments(
-        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
-    ) -> TableMoments:
-        """Return the statistic of the second stage."""
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int,
+        counting: CellCounts,
+    ) -> TableMoments:  # fmt: skip
+        """Return the statistic of the second stage; `counting` is that of the first one."""
+        del counting
         return TableMoments(grid, vectors, clip_norm, leading, bits=MomentBits.of(n_public))
 
     def second_stage(self, clip_slack: float) -> SecondMoments:
         """The second stage: second moments of features."""
         name, worth = self.names.moments, self.worth
         return SecondMoments(name, self.clip_norm, self.moments, clip_slack, self.copied, worth)
-
-
-@dataclass(frozen=True)
-class MeasuredTable:
-    """The releases of a table, and the chains that are fitted to them.
-
-    Attributes:
-        grid: its columns.
-        target: the column of labels to predict, or of areas; None without.
-        fit_chain: fits a chain, to given rows or not.
-        measurements: both releases.
-    """
-
-    grid: Grid
-    target: str | None
-    fit_chain: Callable[[GivenRows | None], SoftmaxChain]
-    measurements: tuple[tuple[str, Noisy], ...]
-
-    def chain(self, rows: Rows | None = None, before: SoftmaxChain | None = None) -> SoftmaxChain:
-        """Return a chain; of rows whose first columns are simulated, with the law that a chain before had of these."""
-        if rows is None or before is None:
-            return self.fit_chain(None)
-        first = [column.cells(rows[column.name]) for column in self.grid.columns[: len(rows)]]
-        return self.fit_chain(GivenRows(before, np.stack(first, axis=1)))
-
-    def model(self, chain: SoftmaxChain | None = None) -> FittedModel:
-        """Return a model of the table with a chain, by default that of the releases alone."""
-        chain = self.chain() if chain is None else chain
-        return FittedModel(
-            sampler={"name": TableSoftmax.name, "target": self.target},
-            parameters={**chain.to_arrays(), **self.grid.arrays()},
-            measurements=self.measurements,
-        )
 
 
 def measure_table(
@@ -219,8 +201,8 @@ def measure_table(
     simulated: int | None,
     measuring: Measuring | None = None,
     second: SecondStage | None = None,
-) -> MeasuredTable:
-    """Measure twice; the second stage is by default that of second moments."""
+) -> FittedModel:
+    """Measure twice, and fit a chain; the second stage is by default that of second moments."""
     measuring = measuring or Measuring()
     names = measuring.names if second is None else replace(measuring.names, moments=second.name)
     schema = fit.data.schema
@@ -246,29 +228,33 @@ def measure_table(
         *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
-    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, prior and prior.cut(grid))
+    cut = prior and prior.cut(grid)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, counting, cut)
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
-    evidence = replace(released.evidence, counts=_class_counts(counts, counting, total))
+    evidence = replace(released.evidence, counts=_joint_counts(counts, counting, total))
     last = place if place is not None and class_of_cells(columns[place]) is not None else None
     mute = {j for j, column in enumerate(grid.columns) if column.name in measuring.mute}
     turns = Turns(measuring.drawn_first, ties_of(distances, grid, idle), mute, last)
-
-    moments = cache(lambda: lawful_moments(evidence, settings.effort, turns.target))
-
-    def fit_chain(given: GivenRows | None) -> SoftmaxChain:
-        return fit_table_chain(evidence, moments(), settings.effort, public_stream(SIZES.seed), turns, given)
-
+    chain = _fitted_chain(evidence, settings.effort, turns, measuring.given(grid, settings.effort.rows))
     measurements = (*_count_measurements(counts, counting, grid, measuring.worth), *released.measurements)
     labels = target if place is not None and not grid.columns[place].numeric else None
-    return MeasuredTable(grid, labels, fit_chain, measurements)
+    return FittedModel(
+        {"name": TableSoftmax.name, "target": labels}, {**chain.to_arrays(), **grid.arrays()}, measurements
+    )
 
 
-def _class_counts(counts: Noisy, counting: CellCounts, total: float) -> ClassCounts | None:
-    """Return shares of runs by class, where they were counted so."""
-    if counting.by is None:
-        return None
-    tables = {j: table / total for j, table in counting.by_class(counts.value).items()}
-    return ClassCounts(counting.by, tables, counts.noise_std / RUN_STEP / total)
+def _fitted_chain(evidence: Evidence, effort: Effort, turns: Turns, given: Mapping[int, np.ndarray]) -> SoftmaxChain:
+    moments = lawful_moments(evidence, effort, turns.target)
+    return fit_table_chain(evidence, moments, effort, public_stream(SIZES.seed), turns, given)
+
+
+def _joint_counts(counts: Noisy, counting: CellCounts, total: float) -> JointCounts | None:
+    """Return shares of runs by class, and of pairs, where they were counted so."""
+    by_class = {} if counting.by is None else {(counting.by, j): t for j, t in counting.by_class(counts.value).items()}
+    tables = {pair: (table / total, counts.noise_std / RUN_STEP / total) for pair, table in by_class.items()}
+    for pair, table in counting.tables_of_pairs(counts.value).items():
+        tables[pair] = table / total, counts.noise_std / PAIR_STEP / total
+    return JointCounts(tables, counting.pairs) if tables else None
 
 
 def ties_of(distances: Mapping[str, Distance], grid: Grid, idle: Collection[str]) -> list[Tie]:
@@ -284,11 +270,14 @@ def _count_measurements(
 ) -> tuple[tuple[str, Noisy], ...]:
     """Return the first release in records, or in the weights' unit: runs, cells, and values that are cells since."""
     runs = worth * np.concatenate(list(statistic.by_class(counts.value).values()), axis=1)
-    cells = worth * np.concatenate(statistic.split(counts.value)[1])
-    first = statistic.ends[0]
+    cells, _, _, pairs = (worth * part for part in np.split(counts.value, statistic.ends)[1:])
+    first, last = statistic.ends[0], statistic.ends[-1]
+    of_pairs = unweighted(counts, pairs / PAIR_STEP, PAIR_STEP / worth, slice(last, last + 1), statistic.pair_query)
+    cells = cells / CELL_STEP
     return (
         (RUN_COUNTS, unweighted(counts, runs, RUN_STEP / worth, slice(0, 1), statistic.run_query)),
         (CELL_COUNTS, unweighted(counts, cells, CELL_STEP / worth, slice(first, first + 1), statistic.cell_query)),
+        *([(PAIR_COUNTS, of_pairs)] if statistic.pairs else []),
         *_value_measurements(counts, statistic, grid, worth),
     )
 
@@ -311,7 +300,8 @@ def _value_measurements(counts: Noisy, statistic: CellCounts, grid: Grid, worth:
             values.append(worth * noisy.counts[single])
     if not tables:
         return []
-    query, part = MarginalQuery(tuple(tables), **statistic.how_counted), slice(statistic.ends[1], statistic.ends[1] + 1)
+    query = MarginalQuery(tuple(tables), **statistic.how_counted([0.0] * len(tables)))
+    part = slice(statistic.ends[1], statistic.ends[1] + 1)
     return [(VALUE_COUNTS, unweighted(counts, np.concatenate(values), VALUE_STEP / worth, part, query))]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from sfumato.fitting.driver import Fit
 from sfumato.measurements.queries import Query
 from sfumato.mechanisms.queries import Noisy
+from sfumato.methods.tables.cell_counts import CellCounts
 from sfumato.methods.tables.evidence import Contrasts, Evidence, copies
 from sfumato.methods.tables.feature_moments import TableMoments
 from sfumato.methods.tables.features import ColumnShares
@@ -41,6 +42,7 @@ class FirstRelease:
         target: place of the column to predict; None without.
         few: whether noise leaves a number one feature.
         entry: noise of an entry.
+        counting: its statistic.
         prior: rows of an earlier release's model.
     """
 
@@ -50,6 +52,7 @@ class FirstRelease:
     target: int | None
     few: bool
     entry: float
+    counting: CellCounts
     prior: PriorRows | None = None
 
 
@@ -79,7 +82,7 @@ class SecondStage(Protocol):
 
 
 ClipNorm = Callable[[Sequence[np.ndarray], Sequence[np.ndarray], bool], float]
-Statistic = Callable[[Grid, tuple[np.ndarray, ...], float, Leading | None, int], TableMoments]
+Statistic = Callable[[Grid, tuple[np.ndarray, ...], float, Leading | None, int, CellCounts], TableMoments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class SecondMoments:
         with_noise = not fit.noise.silent
         clip_norm = self.clip_slack * self.clip_norm(vectors, shares, with_noise)
         leading = None if first.few else Leading.of(first.columns, first.target, clip_norm, noisy=with_noise)
-        moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public)
+        moments = self.statistic(first.grid, tuple(vectors), clip_norm, leading, fit.n_public, first.counting)
         noisy = fit.measure(self.name, moments)
         return SecondRelease(_measurements(noisy, moments, self.worth), self._evidence(noisy, moments, first))
 

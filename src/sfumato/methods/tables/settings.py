@@ -109,7 +109,8 @@ class TableFacts:
         n_classes: labels of the column to predict; 2 of a number, 0 without one.
         counted: whether runs are counted by it: by areas.
         n_levels: of labels, all of them.
-        unit_rows: how many rows of a unit count whole.
+        unit_rows: how many rows of a unit count whole in second moments.
+        unit_norm: norm of what a unit adds to counts ÷ that of a row.
         value_squares: what a record adds to counts of single values and endings, squared.
     """
 
@@ -121,6 +122,7 @@ class TableFacts:
     unit_rows: float = 1
     n_levels: int = 0
     value_squares: float = 0.0
+    unit_norm: float | None = None
 
     @classmethod
     def of(cls, facts: Facts, level_groups: int | None = None) -> TableFacts:
@@ -235,7 +237,8 @@ class Settings:
         if entry < SIZES.faint:
             resolution = Resolution(SIZES.runs_without_noise, waves, level_groups, weights)
             return cls(SIZES.cells_without_noise, True, entry, resolution, effort)
-        counts_std = plan[names.marginals].noise_multiplier * facts.unit_rows * np.sqrt(facts.squares) / CELL_STEP
+        norm = facts.unit_rows if facts.unit_norm is None else facts.unit_norm
+        counts_std = plan[names.marginals].noise_multiplier * norm * np.sqrt(facts.squares) / CELL_STEP
         cells = int(np.clip(n / counts_std, SIZES.fewest_cells, SIZES.most_cells))
         ends = bool(CURVE.stands_out * counts_std <= SIZES.bound_share * n)
         return cls(cells, ends, entry, Resolution(SIZES.most_runs, waves, level_groups, weights), effort)

@@ -6,7 +6,7 @@ Free: uses released values and public facts only.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -87,6 +87,8 @@ def column_shares(
             column, shares, run_of_cell = with_atoms(column, shares, counts, values[j], total, smooth)
         grids.append(column)
         columns.append(drawn_shares(column, shares, run_of_cell, resolution, runs_std / total))
+    for j, other in statistic.alike.items():
+        grids[j], columns[j] = replace(grids[other], name=grids[j].name), columns[other]
     return Grid(tuple(grids)), columns
 
 

@@ -103,10 +103,12 @@ class MeasuringWeights(Measuring):
 
     def counts(self, grid: Grid, by: int | None) -> WeightedCounts:
         """Return the weighted statistic of the first stage."""
-        return WeightedCounts(grid, by, column=self.column)
+        return WeightedCounts(grid, by, known=self.known_shares(grid), column=self.column)
 
     def moments(
-        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int
-    ) -> WeightedMoments:
+        self, grid: Grid, vectors: tuple[np.ndarray, ...], clip_norm: float, leading: Leading | None, n_public: int,
+        counting: CellCounts,
+    ) -> WeightedMoments:  # fmt: skip
         """Return the weighted statistic of the second stage."""
+        del counting
         return WeightedMoments(grid, vectors, clip_norm, leading, bits=weight_bits(n_public), column=self.column)
