@@ -145,7 +145,7 @@ class SharedPart(UnitPart):
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        return unit_weights(self._counting, self.base, self.sums.owners, self.sums.units)
+        return np.maximum(unit_weights(self._counting, self.base, self.sums.owners, self.sums.units), 1)
 
     @cached_property
     def clipping(self) -> np.ndarray:

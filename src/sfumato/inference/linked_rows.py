@@ -266,7 +266,7 @@ class LinkedQuestions(Questions):
 
     def _require_pairs(self, columns: Sequence[str]) -> None:
         """Refuse a question about several columns of all rows, where these were not measured together of long units."""
-        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.room < part.most]
+        shared = [part for part in self.measured.parts if isinstance(part, SharedPart) and part.room < part.most**2]
         if not shared:
             return
         names = " and ".join(map(repr, dict.fromkeys(columns)))

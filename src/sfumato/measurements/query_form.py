@@ -181,7 +181,7 @@ def read_query(value: object, place: Place, arrays: QueryArrays) -> Query:
         tables = tuple(tuple(map(cells, axes)) for axes in form.tables)
         if not (tables and all(tables)):
             place.refuse("has no table, or one without an axis")
-        if form.norm and len(form.norm) != 2 + len(tables):
+        if form.norm and (len(form.norm) != 2 + len(tables) or max(form.norm[1:]) > _LARGEST):
             place.refuse("does not say what each table counts for units")
         norm = UnitNorm(form.norm[0], form.norm[2:], form.norm[1]) if form.norm else None
         return MarginalQuery(tables, by, form.weight, norm)

@@ -87,3 +87,27 @@ def test_without_context_there_is_nothing_to_fit_to():
 
 def test_units_are_enough_for_their_rows_and_not_too_many():
     assert [simulated_units(mean) for mean in (0.0, 1.0, 4.0, 1e6)] == [20_000, 20_000, 10_000, 2_048]
+
+
+def test_rows_that_nobody_has_are_no_context():
+    """Persons without visits, and what is below these: no row above is drawn, and the fit ends all the same."""
+    label = {"kind": "categorical", "categories": ["u", "v"]}
+    document = {
+        "tables": {
+            "persons": {"key": "person", "rows": 4000, "columns": ["sex"]},
+            "visits": {"of": "persons", "key": "visit", "max_rows": 2, "columns": ["a"]},
+            "values": {"of": "visits", "max_rows": 3, "columns": ["b"]},
+        },
+        "columns": {"person": "identifier", "visit": "identifier", "sex": label, "a": label, "b": label},
+    }
+    none = np.zeros(0, dtype=np.int64)
+    text = np.zeros(0, dtype=object)
+    tables = {
+        "persons": pd.DataFrame({"person": np.arange(4000), "sex": ["u", "v"] * 2000}),
+        "visits": pd.DataFrame({"person": none, "visit": none, "a": text}),
+        "values": pd.DataFrame({"visit": none, "b": text}),
+    }
+    method = MaxEntropy(epsilon=100.0, delta=1e-6, calibration_rows=300)
+    sample = method.fit(tables, schema=Schema.from_dict(document), seed=0).sample(100, seed=1)
+    assert len(sample["persons"]) == 100
+    assert len(sample["visits"]) < 20

@@ -268,9 +268,8 @@ def _units(
 
     room, share = room_of(fit, names.units, tables.units, owners.law, owners.n)
     if known:  # as often as their owners' rows count where they lie apart, √(room ÷ their number)
-        sizes = owners.sizes
-        some = public_stream(_NORM_SEED).random(sizes.size) ** 2 * sizes < room
-        known = {name: codes[some] for name, codes in known.items()}
+        some = public_stream(_NORM_SEED).random(owners.sizes.size) ** 2 * owners.sizes < room
+        known = {name: codes[some] for name, codes in known.items()} if some.sum() >= CHAIN.fewest_rows else {}
     n = max(1, round(owners.n))
     how = {"narrow": trends, "near": True, "silent": silent, "known": known}
     several = MeasuringSteps(names.units, first, n_units=n, steps=owners.law, room=room, **how)
@@ -283,9 +282,9 @@ def counted_units(facts: Facts, units: FittedModel) -> float:
     weight = facts.described.weight
     if weight is None or weight.total is not None:
         return counted_rows(facts)
-    runs = dict(units.measurements)[RUN_COUNTS].value
-    sizes = TableFacts.of(facts)
-    return max(1.0, float(runs.sum()) / (sizes.n_columns - sizes.counted) / weight_bound(facts.described))
+    counts = dict(units.measurements)[RUN_COUNTS]
+    tables = counts.query.tables  # type: ignore[union-attr] - of counts
+    return max(1.0, float(counts.value.sum()) / len(tables) / weight_bound(facts.described))
 
 
 def _idle_steps(tables: LinkedTables, units: FittedModel) -> Silent:
@@ -366,16 +365,17 @@ def sum_law(numbers: np.ndarray, each: np.ndarray) -> np.ndarray:
 def room_of(fit: Fit, names: Names, schema: Schema, law: np.ndarray, n: float) -> tuple[float, float]:
     """Return how many rows of a record count whole where they lie apart, and the rows that count of each of n records.
 
-    Noise grows with its root, and what is seen grows less; what is left out of long records is a bias where these
-    differ; `law` is P(k) of a record's number of rows. Without noise all rows count whole, in whatever cells they lie.
+    Noise grows with its root, what is seen grows less, and what is left out of long records is a bias; `law` is P(k) of
+    a record's number of rows. Where noise is small even beside rows that are all alike, all count whole.
     """
     k = np.arange(law.size)
     whole = max(float(law @ k), _NO_STEPS)
-    if fit.noise.silent:
-        return float(k[-1] ** 2), whole
     sizes = TableFacts.of(Facts(schema, None, fit.n_public))
-    noise = entry_noise(fit.plan[names.moments].noise_multiplier, sizes, n)
-    rooms = np.geomspace(1.0, max(k[-1], 1.0), LINKS.rooms)
-    counted = np.maximum(np.minimum(k, np.sqrt(rooms[:, None] * k)) @ law, _NO_STEPS)
-    best = int(np.argmin(noise * np.sqrt(rooms) / counted + _LOST * (1 - counted / whole)))
-    return float(rooms[best]), float(counted[best])
+    noise = 0.0 if fit.noise.silent else entry_noise(fit.plan[names.moments].noise_multiplier, sizes, n)
+    norms = np.geomspace(1.0, max(k[-1], 1.0), LINKS.rooms)
+    for norm in (k, np.sqrt(k)):  # of k rows that are alike, and that lie apart
+        counted = np.maximum((k * np.minimum(1.0, norms[:, None] / np.maximum(norm, 1.0))) @ law, _NO_STEPS)
+        best = int(np.argmin(noise * norms / counted + _LOST * (1 - counted / whole)))
+        if best == norms.size - 1:
+            break
+    return float(norms[best] ** 2), float(counted[best])

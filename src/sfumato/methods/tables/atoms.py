@@ -200,7 +200,8 @@ class _Law:
         if not part.any():
             return self
         weights = np.maximum(even + part * off, 0.0)
-        own, left = self.of_cells(weights), self.of_cells(np.where(even > 0, self.weights, 0.0))
+        own = self.of_cells(weights)
+        left = self.of_cells(self.weights) - self.of_cells(self.weights[self.places], self.places)
         weights *= (left / np.maximum(own, 1e-300))[self.cell]  # a cell stays as wide as endings leave it
         weights[self.places] = 1.0
         return replace(self, weights=np.where(own[self.cell] > 0, weights, self.weights))
