@@ -24,6 +24,7 @@ NAMED = {  # module-level numbers of methods/tables that are no choice of an est
     ("cell_counts", "CELL_STEP"): PROOF,
     ("cell_counts", "VALUE_STEP"): PROOF,
     ("cell_counts", "ENDING_STEP"): PROOF,
+    ("cell_counts", "PAIR_STEP"): PROOF,
     ("feature_moments", "_FRACTIONS"): PROOF,
     ("feature_moments", "_LARGEST"): PROOF,
     ("weighted", "_MOST_BITS"): PROOF,

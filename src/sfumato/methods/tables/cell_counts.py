@@ -224,7 +224,7 @@ class CellCounts(Counts):
 
     def tables_of_pairs(self, value: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
         """Return the counts of pairs in records, by the places of both columns."""
-        split = self.pair_query.split(self._parts(value / self._each)[4]) if self.pairs else []
+        split = self.pair_query.split(self._parts(value / self._each)[-1]) if self.pairs else []
         return dict(zip(self.pairs, split, strict=True))
 
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
