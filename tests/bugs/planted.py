@@ -1624,7 +1624,7 @@ BUGS = [
     PlantedBug(
         "a record's cell counted for nothing in the norm",
         "methods/tables/cell_counts.py",
-        "return len(self._counted) * RUN_STEP**2 + len(self._alone) * CELL_STEP**2 + values + pairs\n",
+        "return len(self._counted) * RUN_STEP**2 + len(self.alone) * CELL_STEP**2 + values + pairs\n",
         "return len(self._counted) * RUN_STEP**2 + values + pairs\n",
         "tests/mechanisms/test_queries.py -k values",
     ),

@@ -121,8 +121,7 @@ def unit_weights(queries: Sequence[MarginalQuery], base: BaseCells, owners: np.n
                 np.add.at(total, places[starts] // size, square * times**2)
     square, whole = norms[0].square, 1 << 2 * UNIT_BITS
     shares = np.minimum(min(square, _MOST_SQUARE) * whole // np.maximum(total, 1), whole)
-    # a number below 2^52: its root, rounded down, is that of whole numbers
-    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)
+    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)  # exact: shares are below 2^52
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +180,7 @@ class MomentQuery:
         bits: b and m.
         by: the cells of one column, each of which has a matrix of its own; or none.
         weight: as in `MarginalQuery`.
-        together: whether rows are those of units, each as it counts in counts of the same rows at most, and clipped
-            together.
+        together: whether rows are those of units, clipped together, each as it counts in counts of them at most.
     """
 
     kind: ClassVar[str] = "moments"

@@ -228,7 +228,8 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     for name, view in branch_views(fit.facts.described).items():
         own = Fit(data.branch(name), fit.account, _facts(view, fit.facts))  # type: ignore[arg-type]
         law_above = laws.get(view.branch.of)
-        context, sizes = _context(fit.facts.described, name, fitted, law_above) if fitted else (None, np.zeros(0))
+        mean = 1.0 if law_above is None else float(law_above @ np.arange(law_above.size))
+        context, sizes = _context(fit.facts.described, view, fitted, mean) if fitted else (None, np.zeros(0))
         owners = None if law_above is None else Owners(law_above, fit.n_public, sizes)
         linked = run_linked(own, **settings, names=_names(name), given=True, owners=owners, context=context)
         fitted[name] = with_units_measured(own, linked, _questions(name)) if view.schema.questions else linked
@@ -239,15 +240,12 @@ def run_database(fit: Fit, *, level_groups: int, clip_slack: float, simulated: i
     return _joined(fitted)
 
 
-def _context(
-    schema: Schema, name: str, before: Mapping[str, FittedModel], law: np.ndarray | None
-) -> tuple[Rows, np.ndarray]:
+def _context(schema: Schema, view: BranchView, before: dict[str, FittedModel], mean: float) -> tuple[Rows, np.ndarray]:
     """Return what is known of rows above a branch, as models before draw them, and how many their owners have."""
-    n, together = simulated_units(1.0 if law is None else float(law @ np.arange(law.size))), _joined(before)
+    together = _joined(before)
     sampler = DatabaseTables(schema, together.sampler, together.parameters, tables=before)
-    view = branch_views(schema)[name]
     try:
-        levels = sampler.levels(n, public_stream(LINKS.seed))
+        levels = sampler.levels(simulated_units(mean), public_stream(LINKS.seed))
     except ConfigError:  # no unit of these keeps the rules: whoever samples them is told
         return {}, np.zeros(0)
     owners = levels[view.branch.of].owners

@@ -179,10 +179,6 @@ class ColumnGrid:
         """Return the cell of each code, shape (n,), int64 in [0, n_cells)."""
         return cell_of(codes, self.edges, self.steps, self.n_cells)
 
-    def shares_of(self, codes: np.ndarray) -> np.ndarray:
-        """Return how many of some codes lie in each cell, as parts of all, shape (n_cells,)."""
-        return np.bincount(self.cells(codes), minlength=self.n_cells) / max(codes.size, 1)
-
     def of_values(self, masses: np.ndarray) -> np.ndarray:
         """Return the mass at each value of a numeric column, missing apart, of those of cells: shape (steps,)."""
         assert self.edges is not None

@@ -13,8 +13,11 @@ from harness.privacy import FakeRecords, contribution, join
 from sfumato import Schema
 from sfumato.measurements.cells import BaseCells, Cells
 from sfumato.measurements.queries import MarginalQuery, UnitNorm, unit_weights
+from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.linked.statistics import StepCounts, step_bits
-from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, RUN_STEP, VALUE_STEP, CellCounts
+from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, PAIR_STEP, RUN_STEP, VALUE_STEP, CellCounts
+from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.shares import Resolution, column_shares, released_total
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.records.sequences import FINER_BITS, STEPS, UNIT_BITS, flattened
 from sfumato.schema.grid import Grid
@@ -103,6 +106,35 @@ def test_a_column_may_be_taken_for_another_one():
     rows = {"a": np.zeros((4, 1)), "b": np.linspace(0, 1, 4)[:, None], STEPS: np.ones(4, dtype=np.int64)}
     cells = counted.split(reduce(counted, FakeRecords([rows])).open_in_mechanism())[1]
     assert cells[0].tolist() == cells[1].tolist() == [1, 1, 1, 1]
+
+
+def test_what_is_not_counted_says_nothing_of_what_is():
+    """Known columns and twins leave totals, their noise, and what is shrunk together as they are without them."""
+    kinds = {"a": {"kind": "integer", "lower": 0, "upper": 7}, "b": {"kind": "integer", "lower": 0, "upper": 7}}
+    label = {"kind": "categorical", "categories": ["x", "y", "z"]}
+    grid = Grid.of(Schema.from_dict({"columns": {**kinds, "c": label, "d": label, "e": label}}), numeric_cells=8)
+    counted = StepCounts(grid, pairs=((3, 2),), known={4: np.array([0.2, 0.3, 0.5, 0])}, alike={1: 0}).with_room(4)
+    plain = StepCounts(Grid((grid.columns[0], grid.columns[2]))).with_room(4)
+    rng, n = np.random.default_rng(0), 300
+    rows = {name: rng.integers(0, 8, (n, 1)) / 7 for name in kinds}
+    rows |= {name: rng.integers(0, 3, (n, 1)) for name in "cde"} | {STEPS: np.ones(n, dtype=np.int64)}
+    std = 40.0
+    whole, part = (reduce(one, FakeRecords([rows])).open_in_mechanism() for one in (counted, plain))
+    noise = rng.normal(0, std, whole.size)
+    noisy, beside = Noisy(whole + noise, std), Noisy(part + noise[: part.size], std)
+    total = released_total(noisy, counted)
+    assert total == released_total(beside, plain)
+    settings = Resolution(8, Waves(2, 0.5), 8, {})
+    (_, columns), (_, alone) = (
+        column_shares(noisy, counted, total, settings),
+        column_shares(beside, plain, total, settings),
+    )
+    for j, i in ((0, 0), (1, 0), (2, 1)):
+        np.testing.assert_array_equal(columns[j].shares, alone[i].shares)
+    assert counted.split(noisy.value)[1][4].sum() == pytest.approx(total)
+    deviations = counted.deviations(std)
+    assert deviations[3] == pytest.approx(std / PAIR_STEP * np.sqrt(grid.columns[2].n_cells))
+    assert deviations[4] == 0.0
 
 
 def test_what_lies_beyond_the_last_step_is_not_read():

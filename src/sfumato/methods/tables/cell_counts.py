@@ -93,23 +93,22 @@ class CellCounts(Counts):
         """c(a² + b²) + v s² + l e², of c columns, v of which have values counted; of that of the classes b² alone."""
         values = value_squares(self.grid.columns[j].kind for j in self.valued)
         pairs = len(self.pairs) * PAIR_STEP**2
-        return len(self._counted) * RUN_STEP**2 + len(self._alone) * CELL_STEP**2 + values + pairs
+        return len(self._counted) * RUN_STEP**2 + len(self.alone) * CELL_STEP**2 + values + pairs
 
     @cached_property
-    def _alone(self) -> list[int]:
+    def alone(self) -> list[int]:
         """Places of the columns that are counted by themselves."""
-        others = {*self.known, *self.alike, *(first for first, _ in self.pairs)}
-        return [j for j in range(len(self.grid.columns)) if j not in others]
+        return [j for j in range(len(self.grid.columns)) if j not in {*self.known, *self.alike, *dict(self.pairs)}]
 
     @property
     def _counted(self) -> list[int]:
         """Places of those whose runs are counted."""
-        return [j for j in self._alone if j != self.by]
+        return [j for j in self.alone if j != self.by]
 
     @cached_property
     def valued(self) -> list[int]:
         """Places of the columns whose single values are counted."""
-        alone = [(j, self.grid.columns[j]) for j in self._alone]
+        alone = [(j, self.grid.columns[j]) for j in self.alone]
         of = counted_values((column.kind, column.n_cells - column.kind.nullable) for _, column in alone)
         return [j for (j, _), counted in zip(alone, of, strict=True) if counted]
 
@@ -133,8 +132,8 @@ class CellCounts(Counts):
     @cached_property
     def cell_query(self) -> MarginalQuery:
         """The cells of all columns, one after the other."""
-        tables = tuple((Cells.of(self.grid.columns[j]),) for j in self._alone)
-        squares = [CELL_STEP**2 + (j in self.valued) * VALUE_STEP**2 for j in self._alone]  # values lie within cells
+        tables = tuple((Cells.of(self.grid.columns[j]),) for j in self.alone)
+        squares = [CELL_STEP**2 + (j in self.valued) * VALUE_STEP**2 for j in self.alone]  # values lie within cells
         return MarginalQuery(tables, **self.how_counted(squares))
 
     @cached_property
@@ -227,6 +226,13 @@ class CellCounts(Counts):
         split = self.pair_query.split(self._parts(value / self._each)[-1]) if self.pairs else []
         return dict(zip(self.pairs, split, strict=True))
 
+    def deviations(self, noise_std: float) -> np.ndarray:
+        """Return the noise of a cell of each column that is not counted alone, 0 of what is known, shape (p,)."""
+        stds = np.zeros(len(self.grid.columns))
+        for first, second in self.pairs:
+            stds[first] = noise_std / PAIR_STEP * np.sqrt(self.grid.columns[second].n_cells)
+        return stds
+
     def split(self, value: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return each column's counts of runs and of cells in records, without the weights, all classes together."""
         tables = self.by_class(value)
@@ -234,8 +240,8 @@ class CellCounts(Counts):
         if self.by is not None:
             weights = [1 / table.shape[1] for table in tables.values()]
             runs[self.by] = np.average([table.sum(axis=1) for table in tables.values()], axis=0, weights=weights)
-        cells = dict(zip(self._alone, self.cell_query.split(self._parts(value / self._each)[1]), strict=True))
-        total = float(np.mean([own.sum() for own in cells.values()]))
+        cells = dict(zip(self.alone, self.cell_query.split(self._parts(value / self._each)[1]), strict=True))
+        total = np.average([own.sum() for own in runs.values()], weights=[1 / own.size for own in runs.values()])
         others = {i: table.sum(axis=1) for (i, _), table in self.tables_of_pairs(value).items()}
         others |= {j: total * shares for j, shares in self.known.items()}
         others |= {j: cells[i] for j, i in self.alike.items()}

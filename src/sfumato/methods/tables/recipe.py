@@ -166,14 +166,16 @@ class Measuring:
 
     def known_shares(self, grid: Grid) -> dict[int, np.ndarray]:
         """Return P(cell) of the columns that are known, by their places."""
-        known = ((j, column, self.known.get(column.name)) for j, column in enumerate(grid.columns))
-        return {j: column.shares_of(codes) for j, column, codes in known if codes is not None}
+        cells = self._known_cells(grid)
+        return {j: np.bincount(own, minlength=grid.columns[j].n_cells) / max(own.size, 1) for j, own in cells.items()}
 
     def given(self, grid: Grid, n: int) -> dict[int, np.ndarray]:
         """Return the cells of n rows in the columns that are known, by their places."""
-        known = ((j, column, self.known.get(column.name)) for j, column in enumerate(grid.columns))
-        some = lambda codes: codes[np.arange(n) * codes.size // n]  # noqa: E731
-        return {j: column.cells(some(codes)) for j, column, codes in known if codes is not None}
+        return {j: cells[np.arange(n) * cells.size // n] for j, cells in self._known_cells(grid).items()}
+
+    def _known_cells(self, grid: Grid) -> dict[int, np.ndarray]:
+        columns = enumerate(grid.columns)
+        return {j: column.cells(self.known[column.name]) for j, column in columns if column.name in self.known}
 
     def clip_norm(self, vectors: Sequence[np.ndarray], shares: Sequence[np.ndarray], noisy: bool) -> float:
         """Return the clip norm of a record."""
@@ -228,8 +230,7 @@ def measure_table(
         *measuring.silent(grid.columns, [column.shares for column in columns], settings.entry),
     }
     columns = [c.idle() if f.name in idle else c for f, c in zip(grid.columns, columns, strict=True)]
-    cut = prior and prior.cut(grid)
-    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, counting, cut)
+    first = FirstRelease(grid, columns, total, place, settings.few, settings.entry, counting, prior and prior.cut(grid))
     released = (second or measuring.second_stage(clip_slack)).release(fit, first)
     evidence = replace(released.evidence, counts=_joint_counts(counts, counting, total))
     last = place if place is not None and class_of_cells(columns[place]) is not None else None
@@ -251,9 +252,9 @@ def _fitted_chain(evidence: Evidence, effort: Effort, turns: Turns, given: Mappi
 def _joint_counts(counts: Noisy, counting: CellCounts, total: float) -> JointCounts | None:
     """Return shares of runs by class, and of pairs, where they were counted so."""
     by_class = {} if counting.by is None else {(counting.by, j): t for j, t in counting.by_class(counts.value).items()}
-    tables = {pair: (table / total, counts.noise_std / RUN_STEP / total) for pair, table in by_class.items()}
-    for pair, table in counting.tables_of_pairs(counts.value).items():
-        tables[pair] = table / total, counts.noise_std / PAIR_STEP / total
+    stds = counts.noise_std / RUN_STEP / total, counts.noise_std / PAIR_STEP / total
+    tables = {pair: (table / total, stds[0]) for pair, table in by_class.items()}
+    tables |= {pair: (table / total, stds[1]) for pair, table in counting.tables_of_pairs(counts.value).items()}
     return JointCounts(tables, counting.pairs) if tables else None
 
 

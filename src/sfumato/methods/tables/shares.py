@@ -46,12 +46,12 @@ class Resolution:
 
 def released_total(noisy: Noisy, statistic: CellCounts) -> float:
     """Return the number of records, by all columns' runs."""
-    runs, _ = statistic.split(noisy.value)
+    every, _ = statistic.split(noisy.value)
+    runs = [every[j] for j in statistic.alone]
     total = np.average([counts.sum() for counts in runs], weights=[1 / counts.size for counts in runs])
     # below its own noise it is kept at what this could have hidden
-    return float(
-        max(total, statistic.least, noisy.noise_std / RUN_STEP * np.sqrt(statistic.n_classes) * _total_noise(runs))
-    )
+    hidden = noisy.noise_std / RUN_STEP * np.sqrt(statistic.n_classes) * _total_noise(runs)
+    return float(max(total, statistic.least, hidden))
 
 
 def _total_noise(runs: Sequence[np.ndarray]) -> float:
@@ -68,13 +68,14 @@ def column_shares(
 ) -> tuple[Grid, list[ColumnShares]]:
     """Return what is known of each column, and what an earlier release says of it; the grid with atoms as cells."""
     runs, cells = statistic.split(noisy.value)
-    features = statistic.grid.columns
-    cells_std = noisy.noise_std / CELL_STEP
+    features, cells_std = statistic.grid.columns, noisy.noise_std / CELL_STEP
     runs_std = noisy.noise_std / RUN_STEP * float(np.sqrt(statistic.n_classes))
-    kinds = [column.kind for column in features]
-    total_std = runs_std * _total_noise(runs)
-    cells, cells_stds = shrunk_together(cells, cells_std, kinds)
-    runs, runs_stds = shrunk_together(runs, runs_std, kinds)
+    alone, cells_stds = statistic.alone, statistic.deviations(noisy.noise_std)
+    total_std, runs_stds = runs_std * _total_noise([runs[j] for j in alone]), SIZES.uncounted * cells_stds
+    for counts, left, std in ((cells, cells_stds, cells_std), (runs, runs_stds, runs_std)):
+        own, left[alone] = shrunk_together([counts[j] for j in alone], std, [features[j].kind for j in alone])
+        for j, better in zip(alone, own, strict=True):
+            counts[j] = better
     stds: Sequence[float | np.ndarray] = cells_stds.tolist()
     if prior is not None and noisy.noise_std:
         cells, stds = prior.counts(cells, cells_stds, total)
