@@ -915,7 +915,7 @@ BUGS = [
     PlantedBug(
         "steps: every one counts whole",
         UNIT_NORMS,
-        "    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)\n",
+        "    return np.sqrt(np.where(total <= square, whole, shares)).astype(np.int64)",
         "    return np.full(n, 1 << UNIT_BITS)\n",
         "tests/mechanisms/test_queries.py -k steps",
     ),
