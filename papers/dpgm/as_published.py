@@ -26,8 +26,8 @@ import accounts
 import numpy as np
 import torch
 from figure_3 import GAMMA
+from scipy.optimize import linear_sum_assignment
 
-from sfumato.evaluate.utility import clustering_accuracy
 from sfumato.methods.mixtures.centres import nearest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "benchmarks")]
@@ -70,6 +70,13 @@ def kernel_kmeans(
             count = max(len(members) + std * rng.standard_normal(), 1.0)
             centres[j] = (members.sum(axis=0) + std * rng.standard_normal(features.shape[1])) / count
     return nearest(features, centres)
+
+
+def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
+    """Return the share of records whose cluster stands for their label, under the best one-to-one map (Kuhn 1955)."""
+    table = np.zeros((labels.max() + 1, clusters.max() + 1))
+    np.add.at(table, (labels, clusters), 1)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / labels.size)
 
 
 def noisy_mode(norms: torch.Tensor, generator: torch.Generator, scale: Scale = Scale()) -> float:

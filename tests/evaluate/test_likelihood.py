@@ -6,10 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sfumato import NonPrivate, Schema
-from sfumato.errors import ConfigError
-from sfumato.estimators import DPGaussianMixture
-from sfumato.evaluate import evaluate, log_likelihood, release_log_likelihood
+from sfumato import Schema
+from sfumato.evaluate import evaluate, log_likelihood
 
 SCHEMA = Schema.from_dict(
     {
@@ -63,23 +61,3 @@ def test_evaluate_says_it() -> None:
     assert found["fidelity"]["log_likelihood"]["synthetic"] == pytest.approx(
         log_likelihood(_frame(3, n=100), _frame(2, n=300), schema=SCHEMA)["synthetic"]
     )
-
-
-def test_a_releases_own_mixture() -> None:
-    points = _frame(1)[["a", "b"]].to_numpy()
-    bounds = np.array([-10.0, 0.0]), np.array([10.0, 5.0])
-    fitted = DPGaussianMixture(2, epsilon=NonPrivate(), bounds=bounds, n_public=3000, seed=0).fit(points)
-    release = fitted.release()
-    held = pd.DataFrame(_frame(2)[["a", "b"]].to_numpy(), columns=list(release.schema.released))
-    expected = fitted.score(held.to_numpy()) + math.log(20) + math.log(5)
-    assert release_log_likelihood(release, held) == pytest.approx(expected, abs=0.01)
-
-
-def test_other_models_have_no_density() -> None:
-    from sfumato import MaxEntropy
-
-    release = MaxEntropy(epsilon=NonPrivate()).fit(_frame(1, n=200), schema=SCHEMA)
-    with pytest.raises(ConfigError, match="mixture of Gaussians"):
-        release_log_likelihood(release, _frame(2))
-    with pytest.raises(ConfigError, match="release to be a release, got a DataFrame"):
-        release_log_likelihood(_frame(2), release)  # type: ignore[arg-type]

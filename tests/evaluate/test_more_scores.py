@@ -1,7 +1,6 @@
 """Correlations, clusters, neighbours, runs and images, each against a computation that shares no code with it."""
 
 import functools
-import itertools
 import math
 
 import numpy as np
@@ -13,7 +12,6 @@ from fixtures import tables
 from sfumato.errors import ConfigError
 from sfumato.evaluate import (
     classifier_scores,
-    clustering_accuracy,
     correlation_differences,
     evaluate,
     image_scores,
@@ -99,20 +97,6 @@ def test_correlations_of_too_few_columns():
     schema = Schema.from_dict({"columns": {"a": {"kind": "boolean"}}})
     frame = pd.DataFrame({"a": [True, False]})
     assert correlation_differences(frame, frame, schema=schema) == {"pearson": None, "cramers_v": None}
-
-
-def test_clustering_accuracy():
-    rng = np.random.default_rng(0)
-    labels, clusters = rng.integers(0, 3, 40), rng.integers(0, 4, 40)
-    best = max(
-        np.mean([names[c] == label for c, label in zip(clusters, labels, strict=True)])
-        for names in itertools.permutations([0, 1, 2, -1])
-    )
-    assert clustering_accuracy(labels, clusters) == pytest.approx(best)
-    assert clustering_accuracy(np.array(["a", "b", "b"]), np.array([7, 1, 1])) == 1
-    for wrong in ((np.zeros(0), np.zeros(0)), (np.zeros(3), np.zeros(2))):
-        with pytest.raises(ConfigError, match="same shape"):
-            clustering_accuracy(*wrong)
 
 
 def features(frame):

@@ -3,10 +3,8 @@ from sfumato.evaluate.fidelity import correlation_differences as correlation_dif
 from sfumato.evaluate.fidelity import rule_breaks as rule_breaks
 from sfumato.evaluate.fidelity import total_variation as total_variation
 from sfumato.evaluate.likelihood import log_likelihood as log_likelihood
-from sfumato.evaluate.likelihood import release_log_likelihood as release_log_likelihood
 from sfumato.evaluate.mixtures import mixture_scores as mixture_scores
 from sfumato.evaluate.neighbours import nearest_rows as nearest_rows
 from sfumato.evaluate.scores import evaluate as evaluate
 from sfumato.evaluate.scores import over_runs as over_runs
 from sfumato.evaluate.utility import classifier_scores as classifier_scores
-from sfumato.evaluate.utility import clustering_accuracy as clustering_accuracy

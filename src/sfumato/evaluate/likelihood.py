@@ -1,4 +1,4 @@
-"""Log-likelihood: how likely held-out rows are under a density of the synthetic ones, or under a release's own.
+"""Log-likelihood: how likely held-out rows are under a density of the synthetic ones.
 
 Reads real records without noise: the figures are NOT private.
 """
@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.errors import ConfigError, require_instance, require_integer
+from sfumato.errors import require_integer
 from sfumato.evaluate.coded_tables import CodedTable, random_state, read_codes, table_kinds
 from sfumato.extras import require_extra
 from sfumato.maths.streams import public_stream
-from sfumato.models.mixtures.mixture import MixturePoints
-from sfumato.release.model import ReleaseValue
-from sfumato.release.samplers import build_sampler
 from sfumato.schema.schema import Schema, SchemaLike, read_schema
 
 COMPONENTS = 5
@@ -92,44 +89,14 @@ def table_likelihood(
     return {**scores, "columns": len(names), "components": components}
 
 
-def release_log_likelihood(release: ReleaseValue, test: object) -> float:
-    """Score held-out rows under a release's own mixture of Gaussians: mean ln p(row), in nats.
-
-    In the units of `log_likelihood`, with which it compares: positions between the schema's bounds.
-
-    Privacy: none. It reads the real records without noise; the figure is not private.
-
-    Args:
-        release: of `sfumato.estimators.DPGaussianMixture`.
-        test: real rows that were not released, with the columns of the release: of an estimator that was fitted to an
-            array, a frame of the columns x0, x1, …
-
-    Raises:
-        ConfigError: no release, or one that has no such density.
-        SchemaError, DataError: the rows cannot be read under the release's schema.
-    """
-    require_instance(ReleaseValue, "a release", release=release)
-    sampler = build_sampler(release.schema, release.sampler, release.parameters)
-    if not isinstance(sampler, MixturePoints):
-        raise ConfigError(
-            "Expected a release that is a mixture of Gaussians, got another model. Use log_likelihood with rows "
-            "sampled from it."
-        )
-    kinds, names = release.schema.columns, release.schema.released
-    lower, upper = (np.array([getattr(kinds[name], end) for name in names]) for end in ("lower", "upper"))
-    points = _points(read_codes(test, release.schema), names, None)
-    densities = sampler.mixture.log_densities(lower + points * (upper - lower))
-    return float(densities.mean()) + float(np.log(upper - lower).sum())
-
-
-def _points(table: CodedTable, names: list[str] | tuple[str, ...], seed: int | None) -> np.ndarray:
-    """Complete rows as positions between the bounds, shape (n, number of names); at most 5,000 with a seed."""
+def _points(table: CodedTable, names: list[str], seed: int) -> np.ndarray:
+    """Complete rows as positions between the bounds, shape (n, number of names); at most 5,000."""
     if not names:
         return np.zeros((0, 0))
-    table = table.population(seed or 0)
+    table = table.population(seed)
     points = np.column_stack([np.asarray(table.columns[name], dtype=np.float64) for name in names])
     points = points[~np.isnan(points).any(axis=1)]
-    if seed is None or len(points) <= MOST_ROWS:
+    if len(points) <= MOST_ROWS:
         return points
     return points[public_stream(seed).choice(len(points), MOST_ROWS, replace=False)]
 

@@ -255,30 +255,6 @@ def _models(n_classes: int, seed: int) -> dict[str, Any]:
     return dict(zip(CLASSIFIERS, models, strict=True))
 
 
-def clustering_accuracy(labels: np.ndarray, clusters: np.ndarray) -> float:
-    """Share of records whose cluster stands for their label, under the best one-to-one map of clusters to labels.
-
-        max over one-to-one u of (1/n)·#{i: labels[i] = u(clusters[i])}
-
-    Privacy: none. It reads the records without noise.
-
-    Args:
-        labels: true classes, shape (n,), n at least 1.
-        clusters: clusters, shape (n,).
-
-    Returns:
-        A number in (0, 1]; clusters beyond the number of labels match nothing.
-
-    Raises:
-        ConfigError: the shapes differ, or there is nothing to compare.
-    Reference: Kuhn 1955, through `scipy.optimize.linear_sum_assignment`.
-    """
-    labels, clusters = np.asarray(labels), np.asarray(clusters)
-    if labels.ndim != 1 or labels.shape != clusters.shape or not len(labels):
-        raise ConfigError("Expected labels and clusters of the same shape (n,), with n at least 1.")
-    return _best_share(labels, clusters, None)
-
-
 def _best_share(labels: np.ndarray, clusters: np.ndarray, weights: np.ndarray | None) -> float:
     _, rows = np.unique(labels, return_inverse=True)
     _, columns = np.unique(clusters, return_inverse=True)
