@@ -26,8 +26,8 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 87_950,
-    "lines of the core": 56_940,
+    "lines": 88_070,
+    "lines of the core": 57_120,
     "files": 434,
     "circles of files": 0,
     "files in circles": 0,

@@ -948,6 +948,27 @@ BUGS = [
         "tests/mechanisms/test_queries.py -k pairs",
     ),
     PlantedBug(
+        "steps: a label alone, beside its pairs, counts for nothing in the norm",
+        "methods/tables/cell_counts.py",
+        "self.how_counted([PAIR_STEP**2] * len(tables))",
+        "self.how_counted([PAIR_STEP**2] * len(self.pairs) + [0.0] * len(self.nested))",
+        "tests/methods/linked/test_statistics.py -k norm_allows",
+    ),
+    PlantedBug(
+        "steps: whether a unit is ended, by the last unit's rows",
+        SEQUENCES,
+        "codes, last = sequences.codes[name], sequences.starts[units] + sequences.sizes[units] - 1\n",
+        "codes, last = sequences.codes[name], sequences.starts[-1:] + sequences.sizes[-1:] - 1\n",
+        "tests/methods/linked/test_second_order.py -k units_and_steps",
+    ),
+    PlantedBug(
+        "steps: the label twice before is that of another unit",
+        SEQUENCES,
+        "np.where(numbers > 2, sequences.codes[name][at - 2], kind.n)",
+        "sequences.codes[name][at - 2]",
+        "tests/methods/linked/test_second_order.py -k units_and_steps",
+    ),
+    PlantedBug(
         "steps: what is known before them, by the records' own",
         LINKED_RECIPE,
         "    known = {} if fit.noise.silent else known_of_steps(tables, units, room, law)\n",

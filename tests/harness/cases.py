@@ -15,6 +15,7 @@ from harness.privacy import MechanismCase, StatisticCase
 from harness.question_cases import TABLE, question_sums
 from harness.unit_cases import unit_pool, unit_sums
 from sfumato.columns.kinds import Boolean, Image, Integer
+from sfumato.columns.levels import LabelPair
 from sfumato.columns.sets import CodedSets, ItemSet
 from sfumato.estimators.records import WEIGHED_BITS, WEIGHT, Weighed
 from sfumato.fitting.arguments import RowCount
@@ -59,7 +60,7 @@ from sfumato.privacy.plan import Plan
 from sfumato.records.engine import Exact
 from sfumato.records.sequences import STEPS
 from sfumato.schema.accept import Criterion
-from sfumato.schema.grid import Grid
+from sfumato.schema.grid import ColumnGrid, Grid
 from sfumato.schema.open_schema import OpenKind
 from sfumato.schema.schema import Schema
 from sfumato.search.auroc import AurocTask, ScoreCounts
@@ -319,6 +320,15 @@ def step_pairs(grid: Grid) -> StepCounts:
     return StepCounts(grid, pairs=((first, second),), known={last: np.full(grid.columns[last].n_cells, 0.1)})
 
 
+def step_nested(grid: Grid) -> StepCounts:
+    """Counts of steps, the first two columns of labels together, where the first is a label and the one before it."""
+    first, second, *_ = (j for j, column in enumerate(grid.columns) if not column.numeric)
+    columns = list(grid.columns)
+    columns[first] = ColumnGrid(columns[first].name, LabelPair.of(3), 13)
+    assert grid.columns[first].n_cells <= 13
+    return StepCounts(Grid(tuple(columns)), pairs=((first, second),))
+
+
 def step_moments(clip_norm: float, room: float) -> StepMoments:
     """Moments of steps, with vectors as `table_moments` has them, as they count where so many count whole."""
     table, counting = table_moments(clip_norm), StepCounts(table_grid()).with_room(room)
@@ -403,6 +413,7 @@ def _step_cases() -> list[StatisticCase]:
         StatisticCase("counts of steps, three alike whole", StepCounts(grid).with_room(9), pool),
         StatisticCase("counts of steps, all whole", StepCounts(grid).with_room(STEPS_AT_MOST**2), pool),
         StatisticCase("counts of steps and of pairs", step_pairs(grid).with_room(4), pool),
+        StatisticCase("counts of steps and of pairs of labels", step_nested(grid).with_room(4), pool),
         StatisticCase("moments of steps", step_moments(1.0, 9), pool),
         StatisticCase("moments of steps, each unit as one", step_moments(0.6, 1), pool),
         StatisticCase("moments of steps, a constant", with_a_constant(step_moments(1.0, 9)), pool),

@@ -132,7 +132,7 @@ def test_steps_hold_both_rows_the_gap_and_how_many_there_are():
     )
     [steps] = data(frame).steps.coded()
     assert steps[STEPS].tolist() == [2, 1], "a unit of one row has no step"
-    assert steps["what before"].tolist()[0] == [0, 1]
+    assert steps["what before"].tolist()[0] == [0 * 4 + 3, 1 * 4 + 0], "with the label before it, or none"
     assert steps["what"].tolist()[0] == [1, 2]
     np.testing.assert_allclose(steps["day"][0], [0.2, 0.3], err_msg="of day, the distance from the row before")
     np.testing.assert_allclose(steps["day before"][0], [0.2, 0.4])

@@ -15,7 +15,7 @@ from sfumato.columns.facts import shown
 from sfumato.columns.images import Image
 from sfumato.columns.kind import ColumnKind
 from sfumato.columns.kind import TabularKind as TabularKind
-from sfumato.columns.levels import Categorical, LevelKind, Ordinal
+from sfumato.columns.levels import Categorical, LabelPair, LevelKind, Ordinal
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Identifier, Open
 from sfumato.columns.sets import ItemSet
@@ -64,5 +64,5 @@ def kind_class(name: object, package: object = None) -> type[ColumnKind] | None:
 
 def is_kind(value: object) -> bool:
     """Whether a value is of one of the kinds that documents can write, or that stand for them."""
-    own = type(value) in (Open, Truth)
+    own = type(value) in (Open, Truth, LabelPair)
     return own or (isinstance(value, ColumnKind) and kind_class(value.name) is type(value))

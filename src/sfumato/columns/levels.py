@@ -429,3 +429,29 @@ def _label_table(kind: LevelKind) -> tuple[pa.Array, np.ndarray]:
     table = {text: code for text, code in zip(texts, codes, strict=True) if text is not None and once[text] == 1}
     table |= dict(zip(names, codes, strict=True))
     return pa.array(list(table), pa.string()), np.array([*table.values(), UNKNOWN], dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPair(Categorical):
+    """A label and the one in the row before, of which there may be none: in tables of rows that follow each other.
+
+    Attributes:
+        n: how many labels there are; n stands for none.
+    """
+
+    n: int = 0
+
+    @classmethod
+    def of(cls, n: int) -> LabelPair:
+        """Return the pairs of n labels."""
+        return cls(categories=tuple(map(str, range(n * (n + 1)))), n=n)
+
+    @property
+    def groups(self) -> np.ndarray:
+        """The label of each code, n of that without one."""
+        return np.append(np.repeat(np.arange(self.n), self.n + 1), self.n)
+
+    def codes(self, labels: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return the codes of labels with those before them, shape (rows,)."""
+        pairs = labels * (self.n + 1) + np.minimum(before, self.n)
+        return np.where(labels < self.n, pairs, self.n * (self.n + 1)).astype(np.int64)

@@ -148,6 +148,8 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
         rows[name] = np.where(empty, absent_code(kinds[name]), first) if empty.any() else first
     if tables.count:
         rows[tables.count] = _codes(sequences.sizes[units], tables.fewest, tables.max_rows)
+    if tables.ended:
+        rows[tables.ended] = _ended(tables, sequences, units)
     for name, own in tables.histories.items():
         mean, change, _ = sequences.history(name)
         rows |= {own.level: mean[units], own.trend: change[units]}
@@ -157,7 +159,8 @@ def _units_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> 
 def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numbers: np.ndarray) -> Rows:
     """Return the steps of units to the rows of these numbers, 2 for the second."""
     constants = {name: codes[units] for name, codes in sequences.constants.items()}
-    rows = known_at(constants, tables, sequences.sizes[units], numbers)
+    constants |= {tables.ended: _ended(tables, sequences, units)} if tables.ended else {}
+    rows = {**constants, **known_at(constants, tables, sequences.sizes[units], numbers)}
     at, left = sequences.starts[units] + numbers - 1, sequences.sizes[units] - numbers + 1
     for name, own in tables.histories.items():
         lines = sequences.history(name)[2][at]
@@ -165,6 +168,9 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
     for name, before in tables.before.items():
         rows[before] = sequences.codes[name][at - 1]
         rows[name] = sequences.codes[name][at]
+    for name, kind in tables.pairs.items():
+        twice = np.where(numbers > 2, sequences.codes[name][at - 2], kind.n)
+        rows[tables.before[name]] = kind.codes(sequences.codes[name][at - 1], twice)
     plan = None if tables.steps is None else tables.steps.rule_plan
     if plan is None or tables.order is None:
         return rows
@@ -177,12 +183,23 @@ def steps_at(tables: LinkedTables, sequences: Sequences, units: np.ndarray, numb
     return {**rows, tables.order: gaps}
 
 
-def known_at(constants: Rows, tables: LinkedTables, sizes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what is known of steps to rows of these numbers, with their units' constants and numbers of rows."""
-    rows = {**constants, tables.count: _codes(sizes, 2, tables.max_rows)}
+def _ended(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> np.ndarray:
+    """Return whether a label ended units, shape (units,), int64."""
+    ended = np.zeros(units.size, dtype=bool)
+    for name, ends in tables.ends.items() if sequences.sizes.any() else ():
+        codes, last = sequences.codes[name], sequences.starts[units] + sequences.sizes[units] - 1
+        ended |= np.isin(codes[np.clip(last, 0, codes.size - 1)], ends)
+    return (ended & (sequences.sizes[units] > 0)).astype(np.int64)
+
+
+def known_at(units: Rows, tables: LinkedTables, sizes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Return what is known of steps to rows of these numbers, by their units and these's numbers of rows."""
+    rows = {name: units[name] for name in tables.known} | {tables.count: _codes(sizes, 2, tables.max_rows)}
     rows[tables.place] = _codes(numbers, 2, tables.max_rows)
-    last = {tables.last: (numbers == sizes).astype(np.int64)} if tables.last else {}
-    return {**rows, **last}
+    if not tables.end:
+        return rows
+    ended = np.asarray(units[tables.ended]).astype(np.int64)
+    return {**rows, tables.end: np.where(numbers == sizes, 2 + ended, ended * (numbers == sizes - 1))}
 
 
 def _codes(numbers: np.ndarray, lower: int, upper: int) -> np.ndarray:

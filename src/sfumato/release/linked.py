@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from sfumato.errors import ConfigError, ReleaseError
 from sfumato.lenses.chain import plain_schema
 from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.records.histories import Ahead, off_lines
+from sfumato.records.sequences import known_at
 from sfumato.release.tilted_table import TableSoftmax
 from sfumato.rules.cells import numbers, numeric, to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
@@ -20,7 +21,8 @@ from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Weight
 
 _Never: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
-_ROUNDS = 5  # times that rows are drawn anew that cannot be, before labels that end a unit are left out of the draw
+_Draw: TypeAlias = Callable[[np.ndarray, _Never], Mapping[str, np.ndarray]]
+_ROUNDS = 5  # times that rows are drawn anew that cannot be
 
 
 class LinkedTable(UnitSampler):
@@ -52,6 +54,11 @@ class LinkedTable(UnitSampler):
         self.width = max(widths) + 2 * self._tables.max_rows * len(self._columns)  # rows, and those put in order
         self.possible, self.class_column = self._first.possible, self._first.class_column
         self.ends, self.order = self._tables.ends, self._tables.order
+        # what rows that end have not, of each column that may end them, and how often it does
+        self._going = [{**self.ends, n: np.setdiff1d(range(own[n].n_levels), c)} for n, c in self.ends.items()]
+        of = [] if self._tables.steps is None else self._tables.steps.released
+        shares = [parameters[f"steps.column.{of.index(n)}.shares"][list(c)].sum() + 1e-9 for n, c in self.ends.items()]
+        self._chances = np.array(shares) / max(sum(shares), 1e-9)
 
     def among_labels(self) -> LinkedTable:
         """Return the sampler given that no cell has a hidden level."""
@@ -92,28 +99,32 @@ class LinkedTable(UnitSampler):
 
     def _walks(self, first: dict[str, np.ndarray], n: int, rng: np.random.Generator) -> Units:
         """Return n units that begin with these rows."""
-        sizes = np.ones(n, dtype=np.int64)
-        if self._tables.count:
-            most, fewest = self._tables.max_rows, self._tables.fewest
-            sizes = fewest + np.rint(first.pop(self._tables.count) * (most - fewest)).astype(np.int64)
-        if self._tables.n_first:
-            self._complete(first, sizes, rng)
+        tables, sizes, ended = self._tables, np.ones(n, dtype=np.int64), np.zeros(n, dtype=bool)
+        if tables.count:
+            most, fewest = tables.max_rows, tables.fewest
+            sizes = fewest + np.rint(first.pop(tables.count) * (most - fewest)).astype(np.int64)
+        if tables.ended:
+            ended = (first.pop(tables.ended) == 1) & (sizes > 0)
+        if tables.n_first:
+            self._complete(first, sizes, ended, rng)
         ahead = {
-            name: Ahead(first.pop(own.level), first.pop(own.trend), sizes)
-            for name, own in self._tables.histories.items()
+            name: Ahead(first.pop(own.level), first.pop(own.trend), sizes) for name, own in tables.histories.items()
         }
         owners, rows = [np.arange(n)], [first]
         last, left = first, np.arange(n)
-        for place in range(2, self._tables.max_rows + 1):
+        twice: Mapping[str, np.ndarray] = {name: np.full(n, kind.n) for name, kind in tables.pairs.items()}
+        for place in range(2, tables.max_rows + 1):
             going = np.flatnonzero(sizes[left] >= place)
             if not going.size:
                 break
             before, left = left, left[going]
             for name, lines in ahead.items():
                 lines.take(before, last[name], place - 1)
-            at = {self._tables.histories[name].line: lines.at(left, place) for name, lines in ahead.items()}
-            last = {name: codes[going] for name, codes in last.items()}
-            last = self._following({**last, **at}, sizes[left], place, rng)
+            at = {tables.histories[name].line: lines.at(left, place) for name, lines in ahead.items()}
+            last, earlier = ({name: codes[going] for name, codes in rows.items()} for rows in (last, twice))
+            at |= {own: last[name] for name, own in tables.before.items()} | {tables.ended: ended[left]}
+            at |= {tables.before[name]: kind.codes(last[name], earlier[name]) for name, kind in tables.pairs.items()}
+            twice, last = last, self._following({**last, **at}, sizes[left], place, rng)
             owners.append(left)
             rows.append(last)
         whose = np.concatenate(owners)
@@ -121,30 +132,30 @@ class LinkedTable(UnitSampler):
         together = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
         return Units(whose[order], together, sizes[whose[order]] == 0)
 
-    def _complete(self, first: dict[str, np.ndarray], sizes: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw first rows anew where there is none, where a value is missing that cannot be, or a unit would end.
+    def _complete(
+        self, first: dict[str, np.ndarray], sizes: np.ndarray, ended: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        """Draw first rows anew where there is none, where a value is missing that cannot be, or ends do not fit.
 
         A unit without rows gets the first row that one of its constants and one row would have, which is not written:
         so no code that a column has not is passed on.
         """
-        tables, several = self._tables, sizes > 1
+        tables, ending = self._tables, ended & (sizes == 1)
         names = [name for own in tables.histories.values() for name in (own.level, own.trend)] + list(tables.before)
 
         def draw(units: np.ndarray, never: _Never) -> dict[str, np.ndarray]:
             known = {name: first[name][units] for name in tables.constants}
             known[tables.count] = (np.maximum(sizes[units], 1) - tables.fewest) / (tables.max_rows - tables.fewest)
+            known |= {tables.ended: ended[units].astype(np.int64)} if tables.ended else {}
             return self._first.followed(known, rng, never=_union(self._never, never))
 
-        def wrong(rows: Mapping[str, np.ndarray], units: np.ndarray) -> np.ndarray:
-            return self._lacking(rows) | (several[units] & self._ending(rows))
-
-        left = np.flatnonzero((sizes == 0) | wrong(first, np.arange(sizes.size)))
-        left = self._anew(first, names, left, draw, wrong)
-        good = np.setdiff1d(np.arange(sizes.size), left)
-        for name in names if left.size else ():  # those of another unit, or the start of the domain
+        wrong = np.flatnonzero((sizes == 0) | self._lacking(first) | (self._ending(first) != ending))
+        wrong = self._anew(first, wrong, ending, draw, rng)
+        good = np.setdiff1d(np.arange(sizes.size), wrong)
+        for name in names if wrong.size else ():  # those of another unit, or the start of the domain
             codes = first[name]
-            codes[left] = codes[rng.choice(good, left.size)] if good.size else 0
-        self._going_on(first, several & self._ending(first))
+            codes[wrong] = codes[rng.choice(good, wrong.size)] if good.size else 0
+        self._settle(first, ending)
 
     def _ending(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return which rows have a label after which there is none, shape (n,)."""
@@ -153,28 +164,37 @@ class LinkedTable(UnitSampler):
             ending |= np.isin(rows[name], codes)
         return ending
 
-    def _anew(
-        self,
-        rows: dict[str, np.ndarray],
-        names: Collection[str],
-        left: np.ndarray,
-        draw: Callable[[np.ndarray, _Never], Mapping[str, np.ndarray]],
-        wrong: Callable[[Mapping[str, np.ndarray], np.ndarray], np.ndarray],
-    ) -> np.ndarray:
-        """Draw columns of rows anew, in place, at last without labels that end a unit; return the rows still wrong."""
-        for never in [{}] * _ROUNDS + [self._tables.ends]:
-            if left.size:
-                again = draw(left, never)
-                for name in names:
-                    rows[name][left] = again[name]
-                left = left[wrong(again, left)]
-        return left
+    def _apart(
+        self, some: np.ndarray, ending: np.ndarray, draw: _Draw, rng: np.random.Generator
+    ) -> dict[str, np.ndarray]:
+        """Return columns of some rows: those that end among the labels of one column that do, others among the rest."""
+        whose = rng.choice(len(self._going), ending.size, p=self._chances) if ending.any() else np.zeros(ending.size)
+        parts = [(np.flatnonzero(ending & (whose == k)), never) for k, never in enumerate(self._going)]
+        parts.append((np.flatnonzero(~ending), self._tables.ends))
+        each = [(own, draw(some[own], never)) for own, never in parts if own.size]
+        order = np.argsort(np.concatenate([own for own, _ in each]))
+        return {name: np.concatenate([rows[name] for _, rows in each])[order] for name in each[0][1]}
 
-    def _going_on(self, rows: dict[str, np.ndarray], wrong: np.ndarray) -> None:
-        """Give rows that end too early, and that no draw mended, the first label that ends nothing; in place."""
+    def _anew(
+        self, rows: dict[str, np.ndarray], wrong: np.ndarray, ending: np.ndarray, draw: _Draw, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw columns of wrong rows anew, in place; return those that are still wrong."""
+        for _ in range(_ROUNDS):
+            if wrong.size:
+                again = self._apart(wrong, ending[wrong], draw, rng)
+                for name in rows.keys() - self._tables.constants:
+                    rows[name][wrong] = again[name]
+                wrong = wrong[self._lacking(again) | (self._ending(again) != ending[wrong])]
+        return wrong
+
+    def _settle(self, rows: dict[str, np.ndarray], ending: np.ndarray) -> None:
+        """Give rows that no draw mended the first label that ends nothing, or the first that ends a unit; in place."""
+        wrong = self._ending(rows) != ending
         for name, codes in self._tables.ends.items() if wrong.any() else ():
             free = next(code for code in range(len(codes) + 1) if code not in codes)
-            rows[name][wrong & np.isin(rows[name], codes)] = free
+            rows[name][wrong & ~ending & np.isin(rows[name], codes)] = free
+        for name, codes in list(self._tables.ends.items())[:1]:
+            rows[name][wrong & ending] = codes[0]
 
     def _lacking(self, rows: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return which rows lack a value that cannot be missing, shape (n,)."""
@@ -187,24 +207,20 @@ class LinkedTable(UnitSampler):
         self, last: Mapping[str, np.ndarray], sizes: np.ndarray, place: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
         """Return the rows after these, of units with so many rows."""
-        tables, most = self._tables, max(self._tables.max_rows - 2, 1)
-        known = {name: last[name] for name in tables.known}
-        known[tables.count] = (sizes - 2) / most
-        known[tables.place] = np.full(sizes.size, (place - 2) / most)
-        if tables.last:
-            known[tables.last] = (sizes == place).astype(np.int64)
+        tables, ending = self._tables, last[self._tables.ended] & (sizes == place)
+        known = known_at(last, tables, sizes, np.full(sizes.size, place))
         known |= {own.line: last[own.line] for own in tables.histories.values()}
-        known |= {before: last[name] for name, before in tables.before.items()}
-        steps = self._step(known, sizes - place + 1, rng)
-        wrong = np.flatnonzero((sizes > place) & self._ending(steps)) if tables.ends else np.zeros(0, dtype=np.int64)
+        known |= {before: last[before] for before in tables.before.values()}
 
         def draw(rows: np.ndarray, never: _Never) -> dict[str, np.ndarray]:
             some = {name: codes[rows] for name, codes in known.items()}
             return self._step(some, (sizes - place + 1)[rows], rng, never)
 
-        wrong = self._anew(steps, tables.before, wrong, draw, lambda anew, _: self._ending(anew))
+        steps = self._apart(np.arange(sizes.size), ending, draw, rng)
+        if tables.ends:
+            self._anew(steps, np.flatnonzero(self._ending(steps) != ending), ending, draw, rng)
         rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
-        self._going_on(rows, (sizes > place) & self._ending(rows) if wrong.size else np.zeros(0, dtype=bool))
+        self._settle(rows, ending)
         if tables.order is not None:
             rows[tables.order] = later_order(tables, steps)
         return rows

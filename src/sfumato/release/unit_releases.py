@@ -41,7 +41,8 @@ def units_of(release: _Value, *, plain: bool = False, features: bool = False) ->
     known, counted = release.form, {tables.count: pa.int64()} if tables.count else {}
     items = {item: pa.bool_() for column in release.schema.set_columns.values() for item in column.items}
     of_histories = {name: pa.float64() for own in tables.histories.values() for name in (own.level, own.trend)}
-    storage = {**known.storage, **items, **counted, **of_histories}
+    ended = {tables.ended: pa.bool_()} if tables.ended else {}
+    storage = {**known.storage, **items, **counted, **ended, **of_histories}
     form = replace(
         known,
         storage={name: storage[name] for name in units.released},

@@ -171,6 +171,11 @@ class ColumnGrid:
         return self.n_cells - self.kind.hides_blank
 
     @property
+    def groups(self) -> np.ndarray | None:
+        """Of pairs of labels, the first label of each cell; None of others."""
+        return getattr(self.kind, "groups", None)
+
+    @property
     def numeric(self) -> bool:
         """Whether the cells are ordered and have a width."""
         return self.edges is not None

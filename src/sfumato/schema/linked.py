@@ -18,13 +18,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from sfumato.columns.booleans import Truth
 from sfumato.columns.bounded import NumericKind
 from sfumato.columns.kind import ColumnKind, nullable_kind
-from sfumato.columns.levels import LevelKind
+from sfumato.columns.levels import Categorical, LabelPair, LevelKind
 from sfumato.columns.numbers import Continuous, Integer
+from sfumato.maths.constants import LINKS
 from sfumato.schema.distances import Clock, Distance
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Keyed, Weight
@@ -32,6 +33,7 @@ from sfumato.schema.schema_facts import Keyed, Weight
 MOST_CHANGE = 1.5
 """The most that a line through values between 0 and 1 rises from the first of them to the last, of any number."""
 _MOST_HISTORIES, _FEWEST_ROWS = 4, 3
+_ENDS = ("goes on", "right before an end", "last", "last and an end")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,16 +63,19 @@ class LinkedTables:
         steps: schema of two rows that follow each other; its rule puts their order. None where a unit has one row.
         count: the column of units and steps that holds the number of a unit's rows; empty where a unit has one row.
         place: the column of steps that holds the number of the row, 2 for the first step.
-        before: per column of a row, the column of steps that holds it in the row before.
+        before: per column of a row, the column of steps that holds it in the row before; of few labels with the one
+            before that, as `LabelPair`.
         constants: the columns that a unit's rows share.
         order: the column of order, if there is one.
         max_rows: the most rows of a unit.
         fewest: the fewest.
         weight: the constant that is the units' weight; empty without. A column of units, and none of steps: these
             count by it, and given the row before it would only be one more noisy column. Samples do not have it.
-        last: the column of steps that says whether the row is the unit's last one; empty unless labels end units.
+        ended: the column of units that says whether a label ended them; empty unless labels end units.
+        end: that of steps that says so, and whether the row is the unit's last one.
         ends: per column of labels, the codes after which a unit has no row.
         histories: per column of numbers that has one.
+        pairs: per column of few labels, the kind of what is before.
     """
 
     units: Schema
@@ -83,9 +88,11 @@ class LinkedTables:
     max_rows: int
     fewest: int = 1
     weight: str = ""
-    last: str = ""
+    ended: str = ""
+    end: str = ""
     ends: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     histories: dict[str, History] = dataclasses.field(default_factory=dict)
+    pairs: dict[str, LabelPair] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, weight: str = "") -> LinkedTables:
@@ -101,30 +108,32 @@ class LinkedTables:
             return cls(_table(schema, kinds), None, "", "", before, constants, unit.order, 1, weight=weight)
         fixed: dict[str, ColumnKind] = {name: kinds[name] for name in constants}
         fixed[count] = Integer(lower=unit.fewest, upper=unit.max_rows)
+        ends = end_codes(schema) if unit.max_rows > 1 else {}
+        ended, end = (new_name(taken, f"{word} of {unit.column}") if ends else "" for word in ("ended", "end"))
+        fixed |= {ended: Truth()} if ended else {}
         first = {name: kinds[name] if unit.fewest else nullable_kind(kinds[name]) for name in varying}
         histories = _histories(schema, varying, taken)
-        of_histories: dict[str, ColumnKind] = {}
-        for name, history in histories.items():
-            of_histories[history.level] = _mean_kind(kinds[name])
-            of_histories[history.trend] = _apart_kind(kinds[name], MOST_CHANGE)
-        units = _table(schema, {**fixed, **of_histories, **first})
+        lines = {
+            part: kind
+            for name, own in histories.items()
+            for part, kind in ((own.level, _mean_kind(kinds[name])), (own.trend, _apart_kind(kinds[name], MOST_CHANGE)))
+        }
+        units = _table(schema, {**fixed, **lines, **first})
         if unit.max_rows == 1:
             return cls(units, None, count, "", before, constants, unit.order, 1, unit.fewest, weight)
-        ends = end_codes(schema)
-        last = new_name(taken, f"last row of {unit.column}") if ends else ""
         # of a unit of one row there is no step: what steps can be is less than what a number of rows can
-        fixed[count] = Integer(lower=2, upper=unit.max_rows)
-        fixed.pop(weight, None)
-        steps = {**fixed, place: Integer(lower=2, upper=unit.max_rows)}
-        steps |= {last: Truth()} if last else {}
+        numbers = dict.fromkeys((count, place), Integer(lower=2, upper=unit.max_rows))
+        steps = {name: kind for name, kind in fixed.items() if name not in (weight, ended)} | numbers
+        steps |= {end: Categorical(categories=_ENDS)} if end else {}
         steps |= {history.line: _mean_kind(kinds[name]) for name, history in histories.items()}
-        steps |= {before[name]: kinds[name] for name in varying}
+        pairs = {name: LabelPair.of(kind.width) for name in before if _few(kind := kinds[name]) and unit.max_rows > 2}
+        steps |= {before[name]: pairs.get(name, kinds[name]) for name in varying}
         rules = () if unit.order is None else ({"order": [before[unit.order], unit.order]},)
         steps |= {history.offset: _apart_kind(kinds[name]) for name, history in histories.items()}
         # numbers with offsets before the other columns, as they are drawn
         joint = _table(schema, {**steps, **{name: kinds[name] for name in (*histories, *before)}}, rules)
         known = (units, joint, count, place, before, constants, unit.order, unit.max_rows, unit.fewest, weight)
-        return cls(*known, last, ends, histories)
+        return cls(*known, ended, end, ends, histories, pairs)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -140,12 +149,12 @@ class LinkedTables:
     @property
     def n_first(self) -> int:
         """How many columns of units, the first ones, are drawn before the first row where that depends on how many."""
-        return 0 if self.fewest and not self.ends else len(self.constants) + 1
+        return 0 if self.fewest and not self.ends else len(self.constants) + 1 + bool(self.ends)
 
     @property
     def n_fixed(self) -> int:
         """How many columns of steps, the first ones, are known before a row is drawn."""
-        return len(self.known) + 2 + bool(self.last) + len(self.histories) + len(self.before)
+        return len(self.known) + 2 + bool(self.end) + len(self.histories) + len(self.before)
 
 
 def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str, History]:
@@ -166,6 +175,13 @@ def _histories(schema: Schema, varying: list[str], taken: set[str]) -> dict[str,
         return {}
     words = "level", "trend", "line", "offset"
     return {name: History(*(new_name(taken, f"{word} of {name}") for word in words)) for name in numbers}
+
+
+def _few(kind: ColumnKind) -> TypeGuard[LevelKind]:
+    """Whether labels are so few that two that follow each other are counted with a third."""
+    if not isinstance(kind, LevelKind):
+        return False
+    return (kind.width * (kind.width + 1) + 1) * (kind.width + 1) <= LINKS.most_pairs
 
 
 def _mean_kind(kind: ColumnKind) -> Continuous:

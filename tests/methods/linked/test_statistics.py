@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases import STEPS_AT_MOST, step_moments, step_pairs, step_rows, table_grid
+from harness.cases import STEPS_AT_MOST, step_moments, step_nested, step_pairs, step_rows, table_grid
 from harness.privacy import FakeRecords, contribution, join
 from sfumato import Schema
 from sfumato.measurements.cells import BaseCells, Cells
@@ -17,6 +17,7 @@ from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.linked.statistics import StepCounts, step_bits
 from sfumato.methods.tables.cell_counts import CELL_STEP, ENDING_STEP, PAIR_STEP, RUN_STEP, VALUE_STEP, CellCounts
 from sfumato.methods.tables.features import Waves
+from sfumato.methods.tables.nested import sums_of
 from sfumato.methods.tables.shares import Resolution, column_shares, released_total
 from sfumato.records.engine import ROWS_AT_ONCE, reduce
 from sfumato.records.sequences import FINER_BITS, STEPS, UNIT_BITS, flattened
@@ -43,7 +44,7 @@ def contribution_in(query, flat):
 
 
 @pytest.mark.parametrize("room", [1.0, 2.5, 9.0, 25.0])
-@pytest.mark.parametrize("make", [StepCounts, step_pairs])
+@pytest.mark.parametrize("make", [StepCounts, step_pairs, step_nested])
 def test_a_unit_counts_as_its_norm_allows(make, room):
     counted = make(table_grid()).with_room(room)
     shared = 0
@@ -97,6 +98,26 @@ def test_pairs_say_the_first_column_and_what_is_known_is_not_counted():
     np.testing.assert_allclose(runs[first], cells[first])
     np.testing.assert_allclose(cells[known], counted.known[known] * codes[0].size)
     assert all(axes[0].column != grid.columns[known].name for axes in counted.cell_query.tables)
+
+
+def test_pairs_of_labels_are_counted_twice_and_told_once():
+    """Without noise as counted; the label alone has the noise of its own table, and a pair little more than its own."""
+    counted = step_nested(table_grid()).with_room(25)
+    ((first, second),) = counted.pairs
+    groups, axes = counted.grid.columns[first].groups, [len(query.tables) for query in counted._queries]
+    assert axes[-1] == 2
+    assert counted.squares == pytest.approx(25 * (step_nested(table_grid()).with_room(1).squares), rel=1e-3)
+    value = reduce(counted, FakeRecords([join(step_rows(12))])).open_in_mechanism()
+    exact = counted.tables_of_pairs(value)[first, second]
+    rng, draws = np.random.default_rng(0), []
+    for _ in range(400):
+        noisy = value + rng.normal(0, PAIR_STEP, value.size)
+        draws.append(counted.tables_of_pairs(noisy)[first, second] - exact)
+    single = np.std(draws, axis=0)
+    together = np.std([sums_of(table, groups) for table in draws], axis=0)
+    sizes = np.bincount(groups)
+    np.testing.assert_allclose(single.mean(axis=1), np.sqrt(1 - 1 / (1 + sizes))[groups], rtol=0.1)
+    np.testing.assert_allclose(together.mean(axis=1), np.sqrt(sizes / (1 + sizes)), rtol=0.1)
 
 
 def test_a_column_may_be_taken_for_another_one():

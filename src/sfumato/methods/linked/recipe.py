@@ -349,7 +349,7 @@ def known_of_steps(tables: LinkedTables, units: FittedModel, room: float, counts
     steps *= rng.random(n) ** 2 * steps < room
     owners = np.repeat(np.arange(n), steps)
     numbers = np.arange(owners.size) - np.repeat(np.cumsum(steps) - steps, steps) + 2
-    known = known_at({name: rows[name][owners] for name in tables.known}, tables, sizes[owners], numbers)
+    known = known_at({name: codes[owners] for name, codes in rows.items()}, tables, sizes[owners], numbers)
     return known if owners.size >= CHAIN.fewest_rows else {}
 
 

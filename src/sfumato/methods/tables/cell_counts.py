@@ -20,6 +20,7 @@ from sfumato.measurements.queries import MarginalQuery
 from sfumato.mechanisms.queries import Noisy
 from sfumato.mechanisms.statistics import Counts
 from sfumato.methods.tables.atoms import NoisyValues, endings_of, n_endings
+from sfumato.methods.tables.nested import sums_of
 from sfumato.records.engine import Rows
 from sfumato.schema.grid import ColumnGrid, Grid
 
@@ -69,7 +70,7 @@ class CellCounts(Counts):
         grid: the columns.
         by: place of the column by whose cells runs are counted; None for none.
         pairs: places of two columns whose cells are counted together, p = 54/32 to one of each: p² more in the square.
-            The first one is counted so alone.
+            The first one is counted so alone; of pairs of labels, the first label of these again, p² more.
         known: P(cell) of columns that are not counted, by their places.
         alike: of others, the place of a column with the same cells that is taken for it.
     """
@@ -92,7 +93,7 @@ class CellCounts(Counts):
     def squares(self) -> float:
         """c(a² + b²) + v s² + l e², of c columns, v of which have values counted; of that of the classes b² alone."""
         values = value_squares(self.grid.columns[j].kind for j in self.valued)
-        pairs = len(self.pairs) * PAIR_STEP**2
+        pairs = (len(self.pairs) + len(self.nested)) * PAIR_STEP**2
         return len(self._counted) * RUN_STEP**2 + len(self.alone) * CELL_STEP**2 + values + pairs
 
     @cached_property
@@ -111,6 +112,11 @@ class CellCounts(Counts):
         alone = [(j, self.grid.columns[j]) for j in self.alone]
         of = counted_values((column.kind, column.n_cells - column.kind.nullable) for _, column in alone)
         return [j for (j, _), counted in zip(alone, of, strict=True) if counted]
+
+    @cached_property
+    def nested(self) -> dict[int, np.ndarray]:
+        """Of columns of pairs of labels, the first label of each cell."""
+        return {i: own for i, _ in self.pairs if (own := self.grid.columns[i].groups) is not None}
 
     @property
     def n_classes(self) -> int:
@@ -155,7 +161,10 @@ class CellCounts(Counts):
     @cached_property
     def pair_query(self) -> MarginalQuery:
         """The cells of pairs of columns, one pair after the other."""
-        tables = tuple((Cells.of(self.grid.columns[i]), Cells.of(self.grid.columns[j])) for i, j in self.pairs)
+        every = [(i, None, j) for i, j in self.pairs] + [
+            (i, self.nested[i], j) for i, j in self.pairs if i in self.nested
+        ]
+        tables = tuple((Cells.of(self.grid.columns[i], own), Cells.of(self.grid.columns[j])) for i, own, j in every)
         return MarginalQuery(tables, **self.how_counted([PAIR_STEP**2] * len(tables)))
 
     @cached_property
@@ -222,9 +231,14 @@ class CellCounts(Counts):
         return dict(zip(self._counted, self.run_query.split(self._parts(value / self._each)[0]), strict=True))
 
     def tables_of_pairs(self, value: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-        """Return the counts of pairs in records, by the places of both columns."""
-        split = self.pair_query.split(self._parts(value / self._each)[-1]) if self.pairs else []
-        return dict(zip(self.pairs, split, strict=True))
+        """Return the counts of pairs in records, by the places of both columns: least squares with those of groups."""
+        split = iter(self.pair_query.split(self._parts(value / self._each)[-1]) if self.pairs else [])
+        tables = {pair: next(split) for pair in self.pairs}
+        for (i, j), table in tables.items():
+            if (own := self.nested.get(i)) is not None:
+                missed = next(split) - sums_of(table, own)
+                tables[i, j] = table + (missed / (1 + np.bincount(own))[:, None])[own]
+        return tables
 
     def deviations(self, noise_std: float) -> np.ndarray:
         """Return the noise of a cell of each column that is not counted alone, 0 of what is known, shape (p,)."""

@@ -156,7 +156,7 @@ def lawful_moments(evidence: Evidence, effort: Effort, target: int | None = None
     """
     apart = evidence.owner[:, None] != evidence.owner
     if not evidence.is_noisy and np.isfinite(evidence.variances).all():
-        return np.where(apart, evidence.values, np.eye(len(apart)))
+        return np.where(apart, evidence.counted(evidence.values, evidence.variances)[0], np.eye(len(apart)))
     law = fitted_law(evidence, effort, target)
     moments = law.moments([column.features.values for column in evidence.columns])
     values, variances = evidence.counted(*evidence.unclipped(law))
@@ -202,7 +202,8 @@ def pair_targets(evidence: Evidence, moments: tuple[np.ndarray, np.ndarray], cou
     """
     columns, scale, across = evidence.columns, np.outer(evidence.roots, evidence.roots), evidence.across
     laws = [column.law() for column in columns]
-    noise = np.maximum(evidence.variances * scale**2, CHAIN.least_variance) / np.maximum.outer(counted, counted)
+    _, variances = evidence.counted(moments[0], evidence.variances)
+    noise = np.maximum(variances * scale**2, CHAIN.least_variance) / np.maximum.outer(counted, counted)
     return PairTargets(
         shares=tuple(laws),
         features=tuple(column.features.values * np.sqrt(column.features.weights) for column in columns),

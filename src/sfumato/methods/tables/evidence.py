@@ -21,6 +21,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.mechanisms.queries import Noisy
 from sfumato.methods.tables.features import ColumnShares, hermite_coefficients
 from sfumato.methods.tables.leading import Leading
+from sfumato.methods.tables.nested import sums_of
 from sfumato.models.tables.product_mixture import ProductMixture
 
 
@@ -166,15 +167,19 @@ class Evidence:
 
     def counted(self, values: np.ndarray, variances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return moments and variances with what tables of two columns say of theirs."""
-        if self.counts is None or not self.is_noisy:
+        if self.counts is None:
             return values, variances
         values, variances = values.copy(), variances.copy()
         ends = np.cumsum([0, *(column.features.size for column in self.columns)])
-        for (t, j), (table, std) in self.counts.tables.items():
+        of_tables = {pair: t for pair, t in self.counts.tables.items() if self.is_noisy or pair in self.counts.whole}
+        for (t, j), (table, std) in of_tables.items():
             here, other = slice(ends[t], ends[t + 1]), slice(ends[j], ends[j + 1])
             own = self.columns[t].features.values[self.columns[t].drawn]
             means = self.columns[j].means_in(self.columns[j].counted, table.shape[1])
-            noise = np.maximum(std**2 * np.outer((own**2).sum(axis=0), (means**2).sum(axis=0)), 1e-12)
+            squares, groups = (own**2).sum(axis=0), self.columns[t].features.groups
+            if groups is not None:  # whose sums were counted with as much noise
+                squares -= (sums_of(own, groups) ** 2 / (1 + np.bincount(groups))[:, None]).sum(axis=0)
+            noise = np.maximum(std**2 * np.outer(squares, (means**2).sum(axis=0)), 1e-12)
             left = 0.0 if (t, j) in self.counts.whole else 1 / variances[here, other]
             both = 1 / (left + 1 / noise)
             values[here, other] = both * (values[here, other] * left + own.T @ table @ means / noise)
@@ -206,7 +211,8 @@ class Evidence:
         """
         weights, numbers = self.roots**2, np.array([column.waves for column in self.columns])[self.owner]
         most = np.array([column.features.weights.max(initial=0.0) for column in self.columns])[self.owner]
-        level = np.where(numbers, np.floor(np.log2(most / weights) + 0.5), 0.0).astype(np.int64)
+        finer = np.concatenate([np.arange(c.features.size) >= c.features.size - c.features.finer for c in self.columns])
+        level = np.where(numbers, np.floor(np.log2(most / weights) + 0.5), finer).astype(np.int64)
         single = 2 * level + numbers
         n = int(single.max(initial=0)) + 1
         kinds = np.minimum.outer(single, single) * n + np.maximum.outer(single, single)

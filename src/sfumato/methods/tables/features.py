@@ -27,11 +27,15 @@ class Features:
         weights: squared length of each feature in a record's vector, shape (q,).
         leads: of each run, what is told apart by class, mean 0 and variance 1, shape (r, l): a number's value, or what
             labels say.
+        groups: of pairs of labels, the first label of each; None of others.
+        finer: how many features, the last ones, tell those of a group apart.
     """
 
     values: np.ndarray
     weights: np.ndarray
     leads: np.ndarray
+    groups: np.ndarray | None = None
+    finer: int = 0
 
     @property
     def size(self) -> int:
@@ -49,7 +53,7 @@ def level_features(shares: np.ndarray, weight: float = 1.0, *, hidden: bool = Fa
     rare_first = np.argsort(shares, kind="stable")
     indicators = np.eye(shares.size)[:, rare_first[:-1]]
     masses = np.sort(shares)[:-1]
-    values, new = _orthonormal(indicators, shares)
+    values, new = orthonormal(indicators, shares)
     return Features(values, weight * np.maximum(masses * (1 - masses), VECTORS.least_weight)[new], values)
 
 
@@ -105,7 +109,7 @@ def number_features(
     return Features(vectors[:, heaviest] / root[:, None], weight * lengths[heaviest], lead)
 
 
-def _orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthonormal(columns: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns made orthonormal under the shares, one after the other, and which of them were new."""
     mass = np.maximum(shares, VECTORS.least_mass)
     mass = mass / mass.sum()

@@ -148,7 +148,8 @@ class SecondMoments:
         centres, places = [], {column.name: j for j, column in enumerate(first.grid.columns)}
         named = {places[name]: places[before] for name, before in self.copied.items() if name in places}
         # what rules compute is no copy
-        copied = {j: i for j, i in named.items() if not evidence.columns[j].ordered}
+        columns = evidence.columns
+        copied = {j: i for j, i in named.items() if not columns[j].ordered and columns[i].features.groups is None}
         if copied:
             centres.append(copies(evidence.columns, copied, evidence))
         if first.prior is not None:

@@ -19,6 +19,7 @@ from sfumato.methods.tables.atoms import with_atoms
 from sfumato.methods.tables.cell_counts import CELL_STEP, RUN_STEP, CellCounts
 from sfumato.methods.tables.features import ColumnShares, Features, Waves, level_features, number_features
 from sfumato.methods.tables.histograms import estimated_shares
+from sfumato.methods.tables.nested import agreeing, nested_features, raked, sums_of
 from sfumato.methods.tables.prior_rows import PriorRows
 from sfumato.methods.tables.tails import Axis, NoisyCounts, with_normal_tails
 from sfumato.schema.distances import Distance
@@ -76,7 +77,11 @@ def column_shares(
         own, left[alone] = shrunk_together([counts[j] for j in alone], std, [features[j].kind for j in alone])
         for j, better in zip(alone, own, strict=True):
             counts[j] = better
-    stds: Sequence[float | np.ndarray] = cells_stds.tolist()
+    own_stds: list[float | np.ndarray] = [*cells_stds.tolist()]
+    for (i, _), table in statistic.tables_of_pairs(noisy.value).items():
+        if (own := statistic.nested.get(i)) is not None:
+            cells[i], own_stds[i] = agreeing(cells[i], cells_stds[i], sums_of(table, own), own)
+    stds: Sequence[float | np.ndarray] = own_stds
     if prior is not None and noisy.noise_std:
         cells, stds = prior.counts(cells, cells_stds, total)
     grids, columns, values = [], [], statistic.values(noisy)
@@ -86,6 +91,7 @@ def column_shares(
         if j in values:
             smooth = partial(smoothed_shares, column, resolution, total_std)
             column, shares, run_of_cell = with_atoms(column, shares, counts, values[j], total, smooth)
+        shares = raked(shares, cells[j], statistic.nested[j]) if j in statistic.nested else shares
         grids.append(column)
         columns.append(drawn_shares(column, shares, run_of_cell, resolution, runs_std / total))
     for j, other in statistic.alike.items():
@@ -170,6 +176,8 @@ def _axis(column: ColumnGrid) -> Axis | None:
 def _drawn(column: ColumnGrid, shares: np.ndarray, resolution: Resolution) -> tuple[np.ndarray, Features]:
     """Return the run of each cell in which a column is drawn, and the features of the runs."""
     weight, level_groups = resolution.weights.get(column.name, 1.0), resolution.level_groups
+    if column.groups is not None:
+        return np.arange(column.n_cells), nested_features(shares, column.groups, weight)
     if column.edges is None:
         n, hidden = column.shown, column.n_cells > column.shown
         groups = np.arange(n)
