@@ -193,7 +193,7 @@ def _ended(tables: LinkedTables, sequences: Sequences, units: np.ndarray) -> np.
 
 
 def known_at(units: Rows, tables: LinkedTables, sizes: np.ndarray, numbers: np.ndarray) -> dict[str, np.ndarray]:
-    """Return what is known of steps to rows of these numbers, by their units and these's numbers of rows."""
+    """Return what is known of steps to rows of these numbers, by their units and how many rows these have."""
     rows = {name: units[name] for name in tables.known} | {tables.count: _codes(sizes, 2, tables.max_rows)}
     rows[tables.place] = _codes(numbers, 2, tables.max_rows)
     if not tables.end:
