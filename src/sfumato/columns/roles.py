@@ -54,6 +54,7 @@ _NEUTRAL = _words(
     "the unique hash hashed anon anonymous anonymised anonymized pseudo pseudonym encrypted masked src source original "
     "internal external ref study primary new old"
 )
+_PLURALS = ("s", "es", "en", "n", "e")
 _NUMBER_ALONE = re.compile(rf"{_NUMBER}|nhs|ssn|mrn|guid")
 _PERSON_WORD = re.compile(rf"(?:{_PERSON})(?:en|n|s|e)?(?:{_NUMBER})?")
 _HOUSEHOLD_WORD = re.compile(rf"(?:{_HOUSEHOLD})(?:en|n|s)?(?:{_NUMBER})?")
@@ -192,6 +193,29 @@ def names_people(name: str) -> bool:
         return True
     words = words_of(name)
     return bool(words) and words[-1] in _OF_RECORDS
+
+
+def stem_of(name: str) -> str:
+    """Return a name without what says that it is a number.
+
+    Example:
+        >>> stem_of("patient_id"), stem_of("PatientNr"), stem_of("Kundennummer"), stem_of("id")
+        ('patient', 'patient', 'kunden', '')
+    """
+    words = [word for word in words_of(name) if not _NUMBER_ALONE.fullmatch(word)]
+    return "".join(re.sub(rf"(?<=\w\w\w)(?:{_NUMBER})$", "", word) for word in words)
+
+
+def is_plural(word: str, other: str) -> bool:
+    """Whether two words are one, of which either may be a plural.
+
+    Example:
+        >>> is_plural("visits", "visit"), is_plural("city", "cities"), is_plural("visit", "ward")
+        (True, True, False)
+    """
+    first, second = sorted((word, other), key=len)
+    in_y = first.endswith("y") and second == f"{first[:-1]}ies"
+    return first == second or in_y or (bool(first) and second in {first + ending for ending in _PLURALS})
 
 
 def measures_bodies(names: Iterable[str]) -> bool:

@@ -42,7 +42,7 @@ _TELLING = re.compile(
     r"sex|gender|geschlecht|sexe|sexo|sesso|geslacht|dob|yob|birth\w*|geburt\w*|geb(?:dat|datum|jahr)?|naissance|"
     r"nacimiento|nascita|geboorte\w*|race|ethnic\w*|ethnie|nationality|height|blutgruppe|bloodtype|menopause|handedness"
 )
-_THINGS = {
+THINGS = {
     *("product", "item", "sku", "article", "artikel", "produkt", "produit", "producto", "ean", "upc", "isbn", "goods"),
     *("store", "shop", "branch", "filiale", "warehouse", "supplier", "vendor", "merchant", "brand", "model", "part"),
     *("code", "icd", "icd9", "icd10", "dx", "diag", "diagnosis", "diagnose", "procedure", "proc", "ops", "cpt", "drg"),
@@ -145,7 +145,7 @@ def _is_named(name: str, survey: ColumnSurvey) -> bool:
 
 def _may_be_numbers(name: str, survey: ColumnSurvey) -> bool:
     """Whether a column may number people as far as its name goes, and how often values occur."""
-    is_thing = any(word.rstrip("0123456789") in _THINGS or word in _THINGS for word in words_of(name))
+    is_thing = any(word.rstrip("0123456789") in THINGS or word in THINGS for word in words_of(name))
     if is_thing or role_of(name) not in (None, *PEOPLE):
         return False
     return survey.n_distinct >= _FEWEST and _average(survey) >= _FEWEST_ROWS
@@ -250,7 +250,7 @@ def _followers(source: Source, surveys: Mapping[str, ColumnSurvey], names: list[
     groups = {name: _Groups.of(surveys[name], [other for other in others if other != name]) for name in names}
     n_rows = 0
     for chunk in source.chunks(source.names) if names else ():
-        texts = {name: _text(chunk.columns[name]) for name in {*names, *others}}
+        texts = {name: cell_texts(chunk.columns[name]) for name in {*names, *others}}
         hashes = {name: _hashes(texts[name]) for name in others}
         for name in names:
             groups[name].add(texts[name], hashes)
@@ -265,7 +265,7 @@ def _followers(source: Source, surveys: Mapping[str, ColumnSurvey], names: list[
     }
 
 
-def _text(column: pa.ChunkedArray | np.ndarray) -> pa.Array:
+def cell_texts(column: pa.ChunkedArray | np.ndarray) -> pa.Array:
     """Return cells as canonical text, null where missing."""
     cells = plain(joined(column))
     if pa.types.is_dictionary(cells.type):

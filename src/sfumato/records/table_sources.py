@@ -30,12 +30,13 @@ from sfumato.errors import ConfigError, DataError, PrivacyWarning, SchemaError
 from sfumato.io.chunks import Chunk, Note, Source, guarded
 from sfumato.io.csv_form import CsvForm
 from sfumato.io.joined import of_one_type
+from sfumato.io.renamed import RenamedSource
 from sfumato.io.sources import open_source
 from sfumato.io.table_folders import tables_in
 from sfumato.lenses.chain import read_kinds
 from sfumato.records.sequences import RowOrder
 from sfumato.records.units import NOBODY, UnitNumbers
-from sfumato.schema.database import Database
+from sfumato.schema.database import Database, own_name
 from sfumato.schema.schema import Schema
 
 
@@ -78,6 +79,7 @@ class TableSources(Source):
         read, storage = dict[str, Source](), dict[str, pa.DataType]()
         for name, table in tables.items():
             identifiers = database.branch(name).identifiers if name != database.units else (unit.column,)
+            table = RenamedSource.of(table, _own_names(name, table, columns[name]))
             read[name] = table.under(dict.fromkeys(identifiers, Identifier()) | {c: kinds[c] for c in columns[name]})
             _require_identifiers(read[name], name, identifiers)
             own = read[name].storage
@@ -86,9 +88,9 @@ class TableSources(Source):
             has_units = unit.column in table.names
             if has_units and database.is_nested(name) and (branch := database.branch(name)).unit is None:
                 warnings.warn(
-                    f"The table {name!r} names persons too, but its rows are matched by {branch.by!r} alone. Where "
-                    "persons share such keys, one of them may change the records of all: declare their key as `unit` "
-                    f"of {name!r}.",
+                    f"The table {name!r} has the column {unit.column!r}, as the key of units is called, but its rows "
+                    f"are matched by {branch.by!r} alone. Where it names units, and these share such keys, one of them "
+                    f"may change the records of all: declare it as `unit` of {name!r}.",
                     PrivacyWarning,
                     6,
                 )
@@ -253,6 +255,12 @@ def _taken(column: pa.ChunkedArray | np.ndarray, rows: np.ndarray) -> pa.Chunked
 def _roomy(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text in a type that holds more than 2 GiB of it."""
     return column.cast(pa.large_string()) if pa.types.is_string(column.type) else column
+
+
+def _own_names(name: str, table: Source, columns: Collection[str]) -> dict[str, str]:
+    """Return the columns of a table that the schema calls `table.column`, as other tables have the name, too."""
+    qualified = {column: own_name(name, column) for column in columns if column not in table.storage}
+    return {own: column for column, own in qualified.items() if own in table.storage}
 
 
 def _require_identifiers(table: Source, name: str, identifiers: tuple[str, ...]) -> None:

@@ -23,6 +23,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.records.long_tables import as_written, number_ids
 from sfumato.release.conditions import Conditions
 from sfumato.release.database_sampler import DatabaseTables, TableRows
+from sfumato.schema.database import own_name
 from sfumato.schema.schema import Schema
 
 _PARTS = ""
@@ -64,7 +65,10 @@ def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
     key, own = schema.unit.column, schema.table_columns
     keys = {schema.database.units: (key,), **{branch.name: branch.identifiers for branch in schema.database.branches}}
     return {
-        table: {**dict.fromkeys(keys[table], key), **{name: name for name in schema.released if name in own[table]}}
+        table: {
+            **dict.fromkeys(keys[table], key),
+            **{own_name(table, name): name for name in schema.released if name in own[table]},
+        }
         for table in schema.database.names
     }
 
@@ -228,10 +232,14 @@ class DatabaseBlocks(Blocks):
         sampler, n = self.conditions.sampler, self.size if classes is None else classes.size
         assert isinstance(sampler, DatabaseTables)
         count = max(0, min(self.size, self.n - block * self.size))
-        yield self.written(sampler.tables(n, public_stream(self.seed, block), classes), block * self.size, count)
+        tables = self.written(sampler.tables(n, public_stream(self.seed, block), classes), block * self.size, count)
+        yield {
+            name: table.rename_columns([own_name(name, column) for column in table.column_names])
+            for name, table in tables.items()
+        }
 
     def written(self, tables: Mapping[str, TableRows], start: int, count: int) -> dict[str, pa.Table]:
-        """Return coded tables as samples have them: of the first `count` units, numbered on from `start`."""
+        """Return coded tables with the schema's names: of the first `count` units, numbered on from `start`."""
         database, unit = self.decoder.schema.database, self.decoder.schema.unit
         assert database is not None
         assert unit is not None

@@ -15,13 +15,14 @@ from sfumato.lenses.lens import Sampler, Units, UnitSampler
 from sfumato.records.histories import Ahead, off_lines
 from sfumato.records.sequences import known_at
 from sfumato.release.tilted_table import TableSoftmax
-from sfumato.rules.cells import numbers, numeric, to_codes
+from sfumato.rules.cells import as_values, numbers, numeric, to_codes
 from sfumato.schema.linked import LinkedTables, linked_tables
 from sfumato.schema.schema import Schema
 from sfumato.schema.schema_facts import Weight
 
 _Never: TypeAlias = Mapping[str, Sequence[float] | np.ndarray]
 _Draw: TypeAlias = Callable[[np.ndarray, _Never], Mapping[str, np.ndarray]]
+_ROUNDED = 1e-9  # of a span: sums of floats
 _ROUNDS = 5  # times that rows are drawn anew that cannot be
 
 
@@ -107,10 +108,30 @@ class LinkedTable(UnitSampler):
             ended = (first.pop(tables.ended) == 1) & (sizes > 0)
         if tables.n_first:
             self._complete(first, sizes, ended, rng)
-        ahead = {
-            name: Ahead(first.pop(own.level), first.pop(own.trend), sizes) for name, own in tables.histories.items()
-        }
-        owners, rows = [np.arange(n)], [first]
+        lines = {name: (first.pop(own.level), first.pop(own.trend)) for name, own in tables.histories.items()}
+        owners, rows = self._paths(first, sizes, ended, lines, rng)
+        whose = np.concatenate(owners)
+        order = np.argsort(whose, kind="stable")
+        together = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
+        return Units(whose[order], together, sizes[whose[order]] == 0)
+
+    def _paths(
+        self,
+        first: dict[str, np.ndarray],
+        sizes: np.ndarray,
+        ended: np.ndarray,
+        lines: Mapping[str, tuple[np.ndarray, np.ndarray]],
+        rng: np.random.Generator,
+        rounds: int = _ROUNDS,
+    ) -> tuple[list[np.ndarray], list[dict[str, np.ndarray]]]:
+        """Return whose rows of the same place follow, and these, place after place.
+
+        Records end within the bounds of the order, and so units that would not are drawn anew from their first row on;
+        what no round mended is, step by step.
+        """
+        tables, n = self._tables, sizes.size
+        ahead = {name: Ahead(*line, sizes) for name, line in lines.items()}
+        owners, rows, late = [np.arange(n)], [first], np.zeros(n, dtype=bool)
         last, left = first, np.arange(n)
         twice: Mapping[str, np.ndarray] = {name: np.full(n, kind.n) for name, kind in tables.pairs.items()}
         for place in range(2, tables.max_rows + 1):
@@ -118,19 +139,25 @@ class LinkedTable(UnitSampler):
             if not going.size:
                 break
             before, left = left, left[going]
-            for name, lines in ahead.items():
-                lines.take(before, last[name], place - 1)
-            at = {tables.histories[name].line: lines.at(left, place) for name, lines in ahead.items()}
+            for name, of_units in ahead.items():
+                of_units.take(before, last[name], place - 1)
+            at = {tables.histories[name].line: of_units.at(left, place) for name, of_units in ahead.items()}
             last, earlier = ({name: codes[going] for name, codes in rows.items()} for rows in (last, twice))
             at |= {own: last[name] for name, own in tables.before.items()} | {tables.ended: ended[left]}
             at |= {tables.before[name]: kind.codes(last[name], earlier[name]) for name, kind in tables.pairs.items()}
-            twice, last = last, self._following({**last, **at}, sizes[left], place, rng)
+            twice, (last, beyond) = last, self._following({**last, **at}, sizes[left], place, rng, settle=not rounds)
+            late[left] |= beyond
             owners.append(left)
             rows.append(last)
-        whose = np.concatenate(owners)
-        order = np.argsort(whose, kind="stable")
-        together = {name: np.concatenate([part[name] for part in rows])[order] for name in self._columns}
-        return Units(whose[order], together, sizes[whose[order]] == 0)
+        if not (late.any() and rounds):
+            return owners, rows
+        again, stay = np.flatnonzero(late), [~late[own] for own in owners]
+        some = {name: codes[again] for name, codes in first.items()}
+        of_some = {name: (level[again], trend[again]) for name, (level, trend) in lines.items()}
+        more, anew = self._paths(some, sizes[again], ended[again], of_some, rng, rounds - 1)
+        owners = [own[good] for own, good in zip(owners, stay, strict=True)] + [again[own] for own in more]
+        rows = [{n: codes[good] for n, codes in part.items()} for part, good in zip(rows, stay, strict=True)]
+        return owners, rows + anew
 
     def _complete(
         self, first: dict[str, np.ndarray], sizes: np.ndarray, ended: np.ndarray, rng: np.random.Generator
@@ -149,7 +176,7 @@ class LinkedTable(UnitSampler):
             known |= {tables.ended: ended[units].astype(np.int64)} if tables.ended else {}
             return self._first.followed(known, rng, never=_union(self._never, never))
 
-        wrong = np.flatnonzero((sizes == 0) | self._lacking(first) | (self._ending(first) != ending))
+        wrong = np.flatnonzero((sizes == 0) | self._wrong(first, ending))
         wrong = self._anew(first, wrong, ending, draw, rng)
         good = np.setdiff1d(np.arange(sizes.size), wrong)
         for name in names if wrong.size else ():  # those of another unit, or the start of the domain
@@ -184,8 +211,14 @@ class LinkedTable(UnitSampler):
                 again = self._apart(wrong, ending[wrong], draw, rng)
                 for name in rows.keys() - self._tables.constants:
                     rows[name][wrong] = again[name]
-                wrong = wrong[self._lacking(again) | (self._ending(again) != ending[wrong])]
+                wrong = wrong[self._wrong(again, ending[wrong])]
         return wrong
+
+    def _wrong(self, rows: Mapping[str, np.ndarray], ending: np.ndarray) -> np.ndarray:
+        """Return which first rows or steps cannot be, shape (n,): no record is read so."""
+        of_steps = self._tables.place in rows
+        lacking = _beyond(self._tables, rows) if of_steps else self._lacking(rows)
+        return lacking | (self._ending(rows) != ending)
 
     def _settle(self, rows: dict[str, np.ndarray], ending: np.ndarray) -> None:
         """Give rows that no draw mended the first label that ends nothing, or the first that ends a unit; in place."""
@@ -204,9 +237,12 @@ class LinkedTable(UnitSampler):
         return lacking
 
     def _following(
-        self, last: Mapping[str, np.ndarray], sizes: np.ndarray, place: int, rng: np.random.Generator
-    ) -> dict[str, np.ndarray]:
-        """Return the rows after these, of units with so many rows."""
+        self, last: Mapping[str, np.ndarray], sizes: np.ndarray, place: int, rng: np.random.Generator, *, settle: bool
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Return the rows after these, of units with so many rows, and which would be behind the bounds of the order.
+
+        These are drawn anew to `settle` them.
+        """
         tables, ending = self._tables, last[self._tables.ended] & (sizes == place)
         known = known_at(last, tables, sizes, np.full(sizes.size, place))
         known |= {own.line: last[own.line] for own in tables.histories.values()}
@@ -217,13 +253,15 @@ class LinkedTable(UnitSampler):
             return self._step(some, (sizes - place + 1)[rows], rng, never)
 
         steps = self._apart(np.arange(sizes.size), ending, draw, rng)
-        if tables.ends:
-            self._anew(steps, np.flatnonzero(self._ending(steps) != ending), ending, draw, rng)
+        beyond = _beyond(tables, steps)
+        wrong = (self._ending(steps) != ending) | (beyond & settle)
+        if wrong.any():
+            self._anew(steps, np.flatnonzero(wrong), ending, draw, rng)
         rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
         self._settle(rows, ending)
         if tables.order is not None:
             rows[tables.order] = later_order(tables, steps)
-        return rows
+        return rows, beyond
 
     def _step(
         self,
@@ -282,6 +320,16 @@ def _off_line(
     offset = np.where(np.isfinite(offset), offset, offset[known[rng.integers(known.size, size=offset.size)]])
     at = off_lines(offset, lines, left)
     return np.where(np.isnan(codes) | np.isnan(at), codes, at)
+
+
+def _beyond(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return which steps would end behind the bounds of the order, shape (n,)."""
+    if tables.steps is None or tables.order is None or (plan := tables.steps.rule_plan) is None:
+        return np.zeros(next(iter(steps.values())).size, dtype=bool)
+    before, kind = tables.before[tables.order], numeric(plan.kinds, tables.order)
+    start, gap = as_values(kind, steps[before]), as_values(numeric(plan.free, tables.order), steps[tables.order])
+    lower, upper = kind.bounds
+    return ~start.absent & ~gap.absent & (start.values + gap.values > upper + _ROUNDED * (upper - lower))
 
 
 def later_order(tables: LinkedTables, steps: Mapping[str, np.ndarray]) -> np.ndarray:

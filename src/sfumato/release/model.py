@@ -41,6 +41,7 @@ from sfumato.release.blocks import (
     Decoder,
     LinkedBlocks,
     block_rows,
+    columns_of_tables,
     joined_tables,
     pairs,
     rows_with_units,
@@ -179,11 +180,14 @@ class ReleaseValue(ReleaseContent):
     def _has_library(self) -> bool:
         return self.form.container != "polars" or importlib.util.find_spec("polars") is not None
 
-    def _contained(self, table: pa.Table) -> Any:  # noqa: ANN401
+    def _contained(self, table: pa.Table, columns: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401
+        """Return a table as what was fitted, whose columns may go by other names than the schema's."""
         form = self.form
         if not self._has_library():
             raise ConfigError("Expected polars to be installed. Install sfumato[polars], or write the rows to a file.")
         dtypes = {} if isinstance(self._sampler, DataSet) else form.dtypes  # those of records
+        if columns is not None:
+            dtypes = {name: dtypes[named] for name, named in columns.items() if named in dtypes}
         return to_container(table, container=form.container, dtypes=dtypes, keys=form.keys)
 
     @few_threads
@@ -239,7 +243,8 @@ class ReleaseValue(ReleaseContent):
         options |= {"seed": seed, "given": given, "class_counts": class_counts}
         if self.schema.database is not None:
             tables = joined_tables(self.table_batches(n, **options))
-            return {name: self._contained(table) for name, table in tables.items()}
+            columns = columns_of_tables(self.schema)
+            return {name: self._contained(table, columns[name]) for name, table in tables.items()}
         return self._contained(pa.concat_tables(self.batches(n, **options)))
 
     @named_arguments

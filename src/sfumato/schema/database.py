@@ -38,6 +38,16 @@ def require_file_name(name: object) -> None:
         raise SchemaError(f"Expected the name of a table to be one of a file, got {shown(name)}. Rename it.")
 
 
+def own_name(table: str, column: str) -> str:
+    """Return the name that a column has in the files of its table, of which the schema may put the table's before it.
+
+    Example:
+        >>> own_name("visits", "visits.date"), own_name("visits", "date")
+        ('date', 'date')
+    """
+    return column.removeprefix(f"{table}.") or column
+
+
 def read_ends(value: object, place: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the labels that end a unit, per column.
 

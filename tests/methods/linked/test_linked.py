@@ -315,3 +315,18 @@ def test_moments_finer_than_a_day(linking, tmp_path):
     assert made["when"].dt.hour.nunique() > 12
     if "order" in linking:
         assert made.groupby("person")["when"].apply(lambda of: of.is_monotonic_increasing).all()
+
+
+@pytest.mark.parametrize("most", [6, 15])
+def test_dates_of_a_year_do_not_heap_on_its_last_day(most):
+    """Rows at any day of a year: distances add up to days behind it, where no record is."""
+    rng = np.random.default_rng(0)
+    owner = np.repeat(np.arange(FEW), rng.integers(max(most - 10, 1), most + 1, FEW))
+    days = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 365, owner.size), "D")
+    year = {"kind": "datetime", "lower": "2021-01-01", "upper": "2021-12-31"}
+    unit = {"column": "person", "max_rows": most, "order": "day", "units": FEW}
+    known = Schema.from_dict({"unit": unit, "columns": {"person": "identifier", "day": year}})
+    method = MaxEntropy(epsilon=1.0, delta=1e-6)
+    rows = method.fit(pd.DataFrame({"person": owner, "day": days}), schema=known, seed=0).sample(seed=1)
+    assert np.mean(rows["day"] == "2021-12-31") < 0.015  # .003 in records; .1 and .04 where days behind count as it
+    assert np.all(in_order(rows.rename(columns={"person": "patient"}))["day"].to_numpy() == rows["day"].to_numpy())
