@@ -26,9 +26,9 @@ PARTICIPLES = frozenset({"asked", "drawn", "found", "held", "kept", "made", "sai
 
 # What was counted, with a little room for work on the way.
 LIMITS = {
-    "lines": 88_850,
-    "lines of the core": 57_310,
-    "files": 438,
+    "lines": 88_970,
+    "lines of the core": 57_330,
+    "files": 439,
     "circles of files": 0,
     "files in circles": 0,
     "circles with imports for type checkers": 0,

@@ -188,6 +188,13 @@ def print_database_scores(scores: Mapping[str, Any]) -> None:
     for name, figures in scores["tables"].items():
         title = f"{name}: scores, of the rows above as units (made from real records: NOT private)"
         print_table(title, ["", "synthetic", "real"], _linked_rows(figures))
+    title = "Between tables: how far two-way tables by person are off (made from real records: NOT private)"
+    lines = [[pair, *(_score(own[label]) for label in BETWEEN)] for pair, own in scores["between"].items()]
+    print_table(title, ["", *BETWEEN.values()], lines)
+    say(
+        "`dealt` are the samples with each table's rows given to other persons. Samples that are no nearer keep nothing"
+    )
+    say("between the two tables: more persons, a larger epsilon, or a question named before the fit would.")
 
 
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
@@ -212,6 +219,7 @@ def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:
 
 
 _MOST_OUTSIDE = 20
+BETWEEN = {"synthetic": "synthetic", "dealt": "dealt", "tenth": "a tenth of the real persons"}
 
 
 _COUNT_AS = (

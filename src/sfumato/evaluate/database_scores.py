@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sfumato.columns.kind import TabularKind
 from sfumato.desk.rule_breaks import count_breaks
 from sfumato.errors import ConfigError, DataError
+from sfumato.evaluate.between_tables import between_tables
 from sfumato.evaluate.coded_tables import CodedTable, read_codes
 from sfumato.evaluate.fidelity import rule_scores
 from sfumato.evaluate.linked import LinkedRows, evaluate_linked, linked_columns, linked_scores
@@ -48,10 +50,15 @@ def evaluate_database(real: object, synthetic: object, schema: Schema) -> dict[s
         `private`: false. `units`: how many there are. `rows`: how many count, by table. `tables`: of each table but
         that of units the scores of linked rows, as `evaluate_linked` has them: its `first_rows` compare the columns of
         rows above, what earlier tables say of them, the number of rows below and the first of these, so that they say
-        how tables go together. `rules`: as `evaluate` has them. JSON-ready.
+        how tables go together. `between`: for each pair of tables of which none is above the other, or with that of
+        units, the mean total variation of their columns' two-way tables by person: of samples (`synthetic`), of these
+        with rows dealt to other persons (`dealt`), and of a tenth of the real persons (`tenth`). `rules`: as `evaluate`
+        has them. JSON-ready.
     """
     data = {name: _read(rows, schema) for name, rows in (("real", real), ("synthetic", synthetic))}
+    assert schema.tree is not None
     names = tuple(schema.table_columns)
+    real_rows, samples = ({name: records.level(name) for name in names} for records in data.values())
     tables: dict[str, Any] = {}
     for name, view in branch_views(schema).items():
         own = replace(view, schema=linked_columns(view.schema))
@@ -61,6 +68,7 @@ def evaluate_database(real: object, synthetic: object, schema: Schema) -> dict[s
         "units": {label: records.level(names[0]).size for label, records in data.items()},
         "rows": {name: {label: records.level(name).size for label, records in data.items()} for name in names[1:]},
         "tables": tables,
+        "between": between_tables(real_rows, samples, schema.tree, schema.of_kind(TabularKind)),
         "rules": rule_scores({label: count_breaks(records.source, schema) for label, records in data.items()}),
     }
 

@@ -40,6 +40,7 @@ from sfumato.maths.streams import public_stream
 from sfumato.methods.linked.recipe import (
     LinkedNames,
     Owners,
+    kept_between,
     linked_error,
     linked_forecast,
     linked_stages,
@@ -161,6 +162,9 @@ class MaxEntropy(Synthesizer):
             for name, view in branch_views(facts.described).items():
                 own = _facts(view, facts)
                 words |= {**linked_forecast(plan, own, _names(name)), **forecast_words(plan, own, _questions(name))}
+                if tables := dict.fromkeys(feature.branch for feature in view.features):
+                    stage = _names(name).units.moments
+                    words[stage] += f"; {kept_between(plan, own, _names(name), tables)}"
             return words
         if facts.schema.linked:
             return {**linked_forecast(plan, facts), **forecast_words(plan, facts)}

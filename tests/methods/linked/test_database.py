@@ -170,3 +170,21 @@ def test_a_plan_says_whether_keys_alone_tell_whose_rows_are(unit, rests):
     known = schema(N, measurements={} if unit is None else {"unit": unit})
     lines = MaxEntropy(epsilon=1.0, delta=1e-6).description(known).assumptions
     assert any("Rows below visits are found by its key alone" in line for line in lines) == rests
+
+
+def test_a_plan_says_what_is_seen_between_tables():
+    """Of fewer persons less: three standard errors are kept, two are not."""
+
+    def forecast(n):
+        stages = MaxEntropy(epsilon=1.0, delta=1e-6).describe_plan(schema(n))["stages"]
+        return {stage["name"]: stage["forecast"] for stage in stages}
+
+    words = forecast(4000)
+    assert "of a correlation" in words["visits, first rows: second moments"]
+    assert "say of it" not in words["visits, first rows: second moments"]
+    drugs = words["drugs, first rows: second moments"]
+    assert "what visits, measurements say of it is kept beyond a correlation of about ±0." in drugs
+    assert drugs != forecast(20_000)["drugs, first rows: second moments"]
+    assert (
+        "kept beyond a correlation of about ±1, mostly lost below" in forecast(300)["drugs, first rows: second moments"]
+    )

@@ -8,7 +8,7 @@ A unit has one record in each, bounded as a whole. Everything after the noise is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from sfumato.methods.tables.recipe import (
     table_forecast,
     table_stages,
 )
-from sfumato.methods.tables.settings import Names, TableFacts, counted_rows, entry_noise
+from sfumato.methods.tables.settings import Names, TableFacts, counted_rows, entry_noise, forecast_rows
 from sfumato.methods.tables.weighted import MeasuringWeights
 from sfumato.privacy.plan import Plan, Stage
 from sfumato.records.engine import Rows
@@ -48,6 +48,7 @@ from sfumato.schema.schema_facts import weight_bound
 
 UNITS = Names("units: marginals", "units: second moments")
 STEPS = Names("steps: marginals", "steps: second moments")
+_SEEN = (2.0, 3.0)  # standard errors of a correlation: below it is shrunk to nearly none, beyond it is hardly shrunk
 _STEP_SHARE = 0.65  # of the squared budget
 _LOST = 0.004  # error for each part of the steps that counts for nothing, beside their noise
 _NUMBER_WEIGHT = 0.5  # of the columns that say which row a step leads to, of how many
@@ -91,6 +92,17 @@ def linked_forecast(plan: Plan, facts: Facts, names: LinkedNames = ALONE) -> dic
     units, steps = _facts(facts)
     return table_forecast(plan, units, names.units) | (
         {} if steps is None else table_forecast(plan, steps, names.steps)
+    )
+
+
+def kept_between(plan: Plan, facts: Facts, names: LinkedNames, tables: Iterable[str]) -> str:
+    """Say from which correlation on a table goes with what those before it tell: one that stands out of its noise."""
+    units, _ = _facts(facts)
+    noise = entry_noise(plan[names.units.moments].noise_multiplier, TableFacts.of(units), forecast_rows(units))
+    weak, strong = (min(times * noise, 1.0) for times in _SEEN)
+    return (
+        f"what {', '.join(tables)} say of it is kept beyond a correlation of about ±{strong:.2g}, mostly lost below "
+        f"±{weak:.2g}"
     )
 
 
