@@ -58,12 +58,12 @@ def between_tables(
         wanted = list(_together(*of_real))
         few = ({name: column[tenth] for name, column in shares.items()} for shares in of_real)
         dealt = {name: np.roll(column, len(column) // 2 + 1, axis=0) for name, column in of_samples[1].items()}
-        made = {
+        compared = {
             "synthetic": _together(*of_samples), "dealt": _together(of_samples[0], dealt), "tenth": _together(*few)
         }  # fmt: skip
         scores[f"{one}, {other}"] = {
             label: float(np.mean([distance(a, b) for a, b in zip(wanted, tables, strict=True)]))
-            for label, tables in made.items()
+            for label, tables in compared.items()
         }
     return scores
 
