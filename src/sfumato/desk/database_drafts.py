@@ -62,8 +62,9 @@ def draft_tables(tables: Mapping[str, Source], *, exact: bool = False, names_are
     tree = TableTree.of(keys)
     if tree.root is None:
         raise DataError(
-            f"Expected one of the tables {', '.join(tables)} to have a key that another has by the same name and type, "
-            "got none. Rename columns, or write `tables` of the schema by hand."
+            f"Expected one of the tables {', '.join(tables)} to have a key that another has, of a value of its own in "
+            "nearly every row, by one name or as `patient_id` of a table patients, got none. Rename columns, or write "
+            "`tables` of the schema by hand."
         )
     columns, notes, own = _columns(surveys, tree, exact=exact)
     tree = tree.without([link.below for link in tree.links if not own[link.below]])
