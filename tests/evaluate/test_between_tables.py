@@ -55,6 +55,11 @@ def test_a_table_by_hand():
     assert between_tables(real, real, TWO, KINDS)["visits, drugs"]["synthetic"] == 0
 
 
+def test_units_of_a_key_alone_are_compared_with_nothing():
+    real = {**tables([1, 0], ([0], {"a": [0]}), ([0], {"b": [1]})), "persons": level([0, 1], {})}
+    assert list(between_tables(real, real, TWO, KINDS)) == ["visits, drugs"]
+
+
 def test_what_dealing_loses_is_seen():
     """Whoever has a has b: samples of the law are near, and far once rows are dealt."""
     rng = np.random.default_rng(0)

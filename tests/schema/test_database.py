@@ -128,3 +128,13 @@ def test_a_plan_shares_the_budget_by_weight():
     stage = "drugs, steps: second moments"
     assert heavy[stage].noise_multiplier < plain[stage].noise_multiplier / 1.3
     assert heavy[names[0]].noise_multiplier > plain[names[0]].noise_multiplier
+
+
+@pytest.mark.parametrize("column", ["visits.score", "visits.visit"])
+def test_columns_of_a_table_have_names_of_their_own_in_its_file(column):
+    """`visits.score` is the column `score` of visits: beside that, or as its key, it would be there twice."""
+    known = document(visits={"columns": [*TABLES["visits"]["columns"], column]})
+    with pytest.raises(SchemaError, match="different names in its file"):
+        Schema.from_dict(
+            {**known, "columns": {**known["columns"], column: {"kind": "integer", "lower": 0, "upper": 9}}}
+        )

@@ -191,10 +191,8 @@ def print_database_scores(scores: Mapping[str, Any]) -> None:
     title = "Between tables: how far two-way tables by person are off (made from real records: NOT private)"
     lines = [[pair, *(_score(own[label]) for label in BETWEEN)] for pair, own in scores["between"].items()]
     print_table(title, ["", *BETWEEN.values()], lines)
-    say(
-        "`dealt` are the samples with each table's rows given to other persons. Samples that are no nearer keep nothing"
-    )
-    say("between the two tables: more persons, a larger epsilon, or a question named before the fit would.")
+    say("`dealt` are the samples with rows given to other persons. Samples that are no nearer keep nothing between the")
+    say("two tables: more persons, a larger epsilon, or a question named before the fit would.")
 
 
 def _linked_rows(scores: Mapping[str, Any]) -> list[list[str]]:

@@ -213,12 +213,5 @@ def says_place(name: str) -> bool:
 def most_rows(counts: np.ndarray) -> int:
     """Return a round number of rows that nearly all rows above have at most, of the number of each, shape (n,)."""
     most = float(np.quantile(counts, 0.99)) if counts.size else 1.0
-    rounds = (
-        *range(1, 7),
-        8,
-        10,
-        12,
-        15,
-        *(factor * 10**power for power in (1, 2) for factor in (2, 2.5, 3, 4, 5, 6, 8, 10)),
-    )
-    return next((int(number) for number in rounds if number >= most), 1_000)
+    rounds = (*range(1, 7), 8, 10, 12, 15, 20, 25, *range(30, 70, 10), 80, 100, 200, 250, *range(300, 700, 100), 800)
+    return next((number for number in rounds if number >= most), 1_000)

@@ -1,10 +1,11 @@
 """A guess at the tree of several tables: whose rows are the units, and which table lies below which. Not private.
 
-the units            rows of persons or households, by name; else of a table that is below none, no list of a few
-a table of units     has the key of every other one below it, or of one that has
-keys of several      below the lowest
-a list               wards, products, schools: above the table of units, or beside it; a column that names its rows
-                     is one of labels
+    the units            rows of persons or households, by name; else of a table that is below none, no list of a few
+    a table of units     has the key of every other one below it, or of one that has
+    keys of several      below the lowest
+    a list               wards, products, schools: above the table of units, or beside it
+
+A column that names rows of a list is one of labels.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ from sfumato.schema.database import Database
 _MOST_NUMBER = 16  # of rows of a person that are told apart
 _PART, _SEED = 10, 1
 
-Shares = Mapping[str, np.ndarray]
-"""By column, the share of each value in a person's rows, shape (persons, values)."""
+Shares = Mapping[str, np.ndarray]  # by column, of each value in a person's rows, shape (persons, values)
 
 
 def pairs_between(database: Database) -> list[tuple[str, str]]:
@@ -56,6 +55,8 @@ def between_tables(
     for one, other in pairs_between(database):
         of_real, of_samples = ([_shares(rows, name, kinds) for name in (one, other)] for rows in (real, synthetic))
         wanted = list(_together(*of_real))
+        if not wanted:  # a table of units may have its key alone
+            continue
         few = ({name: column[tenth] for name, column in shares.items()} for shares in of_real)
         dealt = {name: np.roll(column, len(column) // 2 + 1, axis=0) for name, column in of_samples[1].items()}
         compared = {

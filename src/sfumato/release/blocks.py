@@ -65,10 +65,7 @@ def columns_of_tables(schema: Schema) -> dict[str, dict[str, str]]:
     key, own = schema.unit.column, schema.table_columns
     keys = {schema.database.units: (key,), **{branch.name: branch.identifiers for branch in schema.database.branches}}
     return {
-        table: {
-            **dict.fromkeys(keys[table], key),
-            **{own_name(table, name): name for name in schema.released if name in own[table]},
-        }
+        table: dict.fromkeys(keys[table], key) | {own_name(table, c): c for c in schema.released if c in own[table]}
         for table in schema.database.names
     }
 
@@ -233,10 +230,7 @@ class DatabaseBlocks(Blocks):
         assert isinstance(sampler, DatabaseTables)
         count = max(0, min(self.size, self.n - block * self.size))
         tables = self.written(sampler.tables(n, public_stream(self.seed, block), classes), block * self.size, count)
-        yield {
-            name: table.rename_columns([own_name(name, column) for column in table.column_names])
-            for name, table in tables.items()
-        }
+        yield {name: t.rename_columns([own_name(name, c) for c in t.column_names]) for name, t in tables.items()}
 
     def written(self, tables: Mapping[str, TableRows], start: int, count: int) -> dict[str, pa.Table]:
         """Return coded tables with the schema's names: of the first `count` units, numbered on from `start`."""

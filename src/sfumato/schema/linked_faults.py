@@ -12,7 +12,7 @@ from sfumato.columns.levels import LevelKind
 from sfumato.columns.numbers import Continuous, Integer
 from sfumato.columns.open import Open
 from sfumato.errors import did_you_mean
-from sfumato.schema.database import Branch, Database
+from sfumato.schema.database import Branch, Database, own_name
 from sfumato.schema.schema_facts import SchemaFacts
 from sfumato.schema.unit import Unit
 
@@ -38,7 +38,8 @@ def linked_faults(schema: SchemaFacts, unit: Unit) -> list[str]:
     for key, name in [*named, *(("constant", name) for name in own)]:
         if name not in schema.released:
             faults.append(f"Expected {key} of unit to name released columns, got {name!r}. There are {known}.")
-    faults += [] if unit.tables is None else _identifier_faults(schema, unit.tables.branches[0])
+    if unit.tables is not None:
+        faults += _identifier_faults(schema, unit.tables.branches[0]) + file_name_faults(schema, unit.tables, unit)
     if faults:
         return faults
     own = [name for name in schema.released if name not in unit.constant]
@@ -131,6 +132,7 @@ def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
     faults += [fault for name in schema.released for fault in _kind_faults(schema, name)]
     for branch in database.branches:
         faults += _identifier_faults(schema, branch)
+    faults += file_name_faults(schema, database, unit)
     if faults:
         return faults
     for branch in database.branches:
@@ -138,6 +140,20 @@ def database_faults(schema: SchemaFacts, database: Database) -> list[str]:
     faults += _total_faults(schema, database, tables)
     if schema.rows is not None:
         faults.append(f"Expected `rows` in the table {database.units!r}, got `rows` of the schema. Move it.")
+    return faults
+
+
+def file_name_faults(schema: SchemaFacts, database: Database, unit: Unit) -> list[str]:
+    """Return the columns that go by one name in the file of their table: `visits.date` beside `date` of visits."""
+    faults = []
+    for table, columns in schema.table_columns.items():
+        keys = (unit.column,) if table == database.units else database.branch(table).identifiers
+        names = [*keys, *(own_name(table, name) for name in columns)]
+        faults += [
+            f"Expected columns of {table!r} that go by different names in its file, got {name!r} twice. Leave one out."
+            for name in dict.fromkeys(names)
+            if names.count(name) > 1
+        ]
     return faults
 
 
