@@ -253,15 +253,14 @@ class LinkedTable(UnitSampler):
             return self._step(some, (sizes - place + 1)[rows], rng, never)
 
         steps = self._apart(np.arange(sizes.size), ending, draw, rng)
-        beyond = _beyond(tables, steps)
-        wrong = (self._ending(steps) != ending) | (beyond & settle)
+        wrong = self._wrong(steps, ending) if settle else self._ending(steps) != ending
         if wrong.any():
             self._anew(steps, np.flatnonzero(wrong), ending, draw, rng)
         rows = {name: last[name] if name == tables.weight else steps[name] for name in self._columns}
         self._settle(rows, ending)
         if tables.order is not None:
             rows[tables.order] = later_order(tables, steps)
-        return rows, beyond
+        return rows, _beyond(tables, steps)
 
     def _step(
         self,
